@@ -26,7 +26,7 @@ def normalise(usage: Mapping[str, Any] | None, provider: str | None = None, disj
             cached tokens out.
 
     Raises:
-        ValueError: A count is negative, not a number, a truth value, or absurdly large (the message names the field); or
+        ValueError: A count is negative, not a number, a truth value, or absurdly large (its field is named); or
             `usage` is no object.
     """
     if not usage:
