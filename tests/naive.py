@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from analysis import arrivals
+
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
 
@@ -107,6 +109,50 @@ def lcp(a: Sequence[Hashable], b: Sequence[Hashable]) -> int:
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
+class Call(NamedTuple):
+    """A request of one session; `arrival` and `duration` may be NaN."""
+
+    prompt: Sequence[Hashable] | None
+    arrival: float = math.nan
+    duration: float = math.nan
+    compaction: bool = False
+
+
+def transition(earlier: Sequence[Call], call: Call, block: int = 1, head: int = -1) -> str | None:
+    """The definition, read aloud. `earlier` is in arrival order; lengths and shares are in tokens."""
+    if not earlier:
+        return "first"
+    known = [o for o in earlier if o.prompt is not None]
+    if call.prompt is None or not known:
+        return None
+    shares = [lcp(o.prompt, call.prompt) for o in known]
+    tol = block if block > 1 else 16
+    n, m = len(call.prompt), len(known[-1].prompt)
+    n_bar, bars = n // block * block, [len(o.prompt) // block * block for o in known]
+    last, deepest = shares[-1], max(shares)
+    p = max(i for i, share in enumerate(shares) if share == deepest)
+    if n == len(known[p].prompt) and deepest >= n_bar - tol:
+        return "retry"
+    if n > m and last >= bars[-1] - tol:
+        return "append"
+    sources = [i for i, share in enumerate(shares[:-1]) if share > 0 and share >= min(n_bar, bars[i]) - tol]
+    if last >= n_bar - tol:
+        sources.append(len(known) - 1)
+    if sources:
+        running = [i for i, o in enumerate(known) if o.arrival <= call.arrival < o.arrival + o.duration]
+        forked = any(
+            s == o or lcp(known[s].prompt, known[o].prompt) >= max(1, bars[o] - tol) for s in running for o in sources
+        )
+        return "fork" if forked else "rewind"
+    if last >= bars[-1] - max(tol, 0.02 * bars[-1]):
+        return "tail"
+    if deepest == 0:
+        return "unrelated"
+    if call.compaction or n < m:
+        return "compaction"
+    return "system_change" if last < head else "edit"
+
+
 class Trace(NamedTuple):
     """The requests of the published Weka sessions as the kernels take them."""
 
@@ -187,3 +233,12 @@ def weka_trace() -> Trace | None:
     r, s = np.array(requests, dtype=np.float64).T, np.array(sessions, dtype=np.int64).T
     tree = Tree(np.array(parent), np.array(start), np.array(end), r[0].astype(np.int64))
     return Trace(tree, r[1].astype(np.int64), r[2], r[3], r[4], r[5], r[6].astype(np.int64), r[7].astype(np.int64), *s)
+
+
+def weka_arrivals(trace: Trace) -> tuple[arrivals.Sessions, arrivals.Requests]:
+    """The trace's times, which count from the start of each file's session."""
+    relative = np.ones(len(trace.session_parent), np.bool_)
+    return (
+        arrivals.Sessions(trace.session_parent, trace.session_input_rank, trace.session_first_ordinal, relative),
+        arrivals.Requests(trace.arrival_s, trace.session, trace.duration_s, trace.ordinal, trace.input_rank),
+    )
