@@ -1,0 +1,394 @@
+"""Does one replica fit, and how many tokens and sessions does its KV cache hold: every step in bytes, as a range."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from analysis.kv_layout import (
+    ONE_GPU,
+    Sharding,
+    TokenBytes,
+    check_layout,
+    check_sharding,
+    sequence_bytes_per_gpu,
+    token_bytes,
+)
+from analysis.model_catalog import Gpu
+from analysis.model_config import Model
+
+DEFAULT_UTILIZATION = 0.92
+"""vLLM 0.33's default `gpu_memory_utilization`."""
+UTILIZATION_RANGE = (0.85, 0.95)
+"""What operators set; the answer is printed for both ends."""
+RUNTIME_RESERVE_BYTES = (2_000_000_000, 3_000_000_000, 4_000_000_000)
+"""Low, assumed, high: activations, CUDA graphs and buffers per GPU, which the engine measures and does not compute."""
+MIB = 1 << 20
+SGLANG_FLOOR_BYTES = 10 << 30
+
+
+class Step(NamedTuple):
+    """One line of the calculation, bytes per GPU; what is taken away is negative. `note` says where it comes from."""
+
+    name: str
+    bytes: float
+    note: str
+
+
+@dataclass(frozen=True)
+class Replica:
+    """One replica to be budgeted.
+
+    Attributes:
+        model, gpu: what runs on what.
+        shards: GPUs and how they share.
+        kv_dtype: a name of kv_layout.KV_DTYPES.
+        engine: ideal | vllm | sglang: row layouts and reserves.
+        gpu_bytes: memory of one GPU, None for the catalogue's.
+        weights_bytes: bytes of the weights of the whole replica with all copies, None to derive them.
+        weights_scheme: precision to derive the weights at, None for the checkpoint's.
+        utilization: share of the GPU the engine may use (SGLang: mem_fraction_static), None for the engine's default.
+        reserve_bytes: bytes per GPU kept from the KV cache beside the weights, None for the engine's own.
+        draft_bytes: weights of a draft model over the whole replica.
+    """
+
+    model: Model
+    gpu: Gpu
+    shards: Sharding = ONE_GPU
+    kv_dtype: str = "bf16"
+    engine: str = "ideal"
+    gpu_bytes: float | None = None
+    weights_bytes: float | None = None
+    weights_scheme: str | None = None
+    utilization: float | None = None
+    reserve_bytes: float | None = None
+    draft_bytes: float = 0.0
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The answer. Bytes are per GPU unless the name says otherwise; tokens are per replica.
+
+    `free_bytes_per_gpu` is negative where the weights do not fit; then `replica_tokens` is 0 and `short_bytes_per_gpu`
+    says by how much. `low_tokens` and `high_tokens` are the answers at the careful and the bold end of utilisation and
+    reserve. `token_bytes` covers the part that grows with the context, see `sessions`.
+    """
+
+    replica: Replica
+    gpu_bytes: float
+    weights_bytes: float
+    weights_bytes_per_gpu: float
+    utilization: float
+    token_bytes: TokenBytes
+    steps: tuple[Step, ...]
+    free_bytes_per_gpu: float
+    replica_tokens: int
+    low_tokens: int
+    high_tokens: int
+    range_utilization: tuple[float, float]
+
+    @property
+    def fits(self) -> bool:
+        """Whether the weights and the reserve leave anything for a KV cache."""
+        return self.free_bytes_per_gpu > 0
+
+    @property
+    def short_bytes_per_gpu(self) -> float:
+        """Bytes missing on each GPU; 0 where it fits."""
+        return max(0.0, -self.free_bytes_per_gpu)
+
+    def sessions(self, tokens: float, shared_tokens: float = 0.0) -> float:
+        """Sequences of `tokens` tokens that fit at once, unrounded; `shared_tokens` of each are one common prefix.
+
+        With DP-attention every rank holds its own copy of the shared prefix. Windows and states are counted per
+        sequence.
+        """
+        if not self.fits:
+            return 0.0
+        r = self.replica
+        common = min(tokens, shared_tokens)
+        whole = self._sequence_bytes(tokens)
+        grown = self._sequence_bytes(common) - self._sequence_bytes(0)
+        own = whole - grown if common else whole
+        if own <= 0:
+            return math.inf
+        return max(0.0, (self.free_bytes_per_gpu - (grown if common else 0.0)) / own) * r.shards.dp
+
+    def _sequence_bytes(self, tokens: float) -> float:
+        r = self.replica
+        return sequence_bytes_per_gpu(r.model.groups, tokens, r.kv_dtype, r.engine, r.model.state_bytes, r.shards)
+
+    def blocks(self, block_tokens: int) -> int:
+        """Whole blocks of `block_tokens` tokens in the replica; vLLM keeps block 0 of every rank as its null block."""
+        dp = self.replica.shards.dp
+        per_rank = self.replica_tokens // dp // block_tokens
+        return max(0, per_rank - (1 if self.replica.engine == "vllm" else 0)) * dp
+
+
+def weights_per_gpu(replica: Replica) -> tuple[float, float]:
+    """(weight bytes of the whole replica with all copies, per GPU).
+
+    Matrices are divided over the replica's GPUs; under DP-attention every dp group keeps its own attention weights.
+    Given bytes are taken as the whole and divided evenly.
+    """
+    tp, dp = replica.shards.tp, replica.shards.dp
+    if replica.weights_bytes is not None:
+        total = replica.weights_bytes + replica.draft_bytes
+        return total, total / tp
+    model = replica.model
+    one_copy = model.weight_bytes(replica.weights_scheme)
+    _, rest = model.weight_bytes_split(replica.weights_scheme)
+    other = model.parameters.other
+    attention = (rest - model.parameters.embedding * 2) * (model.parameters.attention / other) if other else 0.0
+    total = one_copy + attention * (dp - 1) + replica.draft_bytes
+    return total, total / tp
+
+
+def sglang_reserve_bytes(gpu_bytes: float, shards: Sharding, latent: bool, pp: int = 1) -> float:
+    """What SGLang keeps from weights and KV pool, bytes per GPU (`arg_groups/memory_hook.py`, 0.5.23).
+
+    512 MiB + 1.5 MiB a token of the prefill chunk + 1 GiB per 8 GPUs + 2 MiB a sequence of the largest CUDA graph, with
+    extras for MLA prefill graphs and DP-attention; at least 10 GiB on GPUs above 60 GiB. Chunk and graph sizes are its
+    defaults by GPU size.
+    """
+    gib = gpu_bytes / (1 << 30)
+    chunk = 16384 if gib >= 160 else 8192 if gib >= 60 else 4096 if gib >= 35 else 2048
+    batch = 512 if gib >= 160 or (gib >= 60 and shards.tp >= 4) else 256 if gib >= 60 else 160 if gib >= 35 else 80
+    mib = 512 + 1.5 * max(chunk, 2048) + 1024 * shards.tp * pp / 8 + 2 * batch + (1536 if latent else 0)
+    if shards.dp > 1:
+        mib += 3 * batch * shards.dp
+    reserved = mib * MIB
+    return max(reserved, SGLANG_FLOOR_BYTES) if gib > 60 else reserved
+
+
+def kv_budget(replica: Replica) -> Budget:
+    """Tokens and bytes one replica has for its KV cache.
+
+    ideal and vllm: utilisation x memory - weights - reserve (vLLM profiles activations and graphs: a named assumption
+    here); sglang: mem_fraction_static x memory - weights, where the fraction follows `sglang_reserve_bytes`.
+
+    Raises:
+        ValueError: impossible parallelism, an unknown dtype or engine, a negative or absurd number; the message says
+        which.
+    """
+    r = replica
+    check_layout(r.kv_dtype, r.engine)
+    check_sharding(r.model.groups, r.model.attention_heads, r.shards)
+    gpu_bytes = r.gpu.memory_bytes if r.gpu_bytes is None else r.gpu_bytes
+    _check_amounts(r, gpu_bytes)
+    weights, weights_gpu = weights_per_gpu(r)
+    latent = any(g.kind in ("mla", "compressed") for g in r.model.groups)
+    per = token_bytes(r.model.groups, r.kv_dtype, r.engine, r.model.state_bytes, r.shards)
+
+    utilization, note = _utilization(r, gpu_bytes, latent)
+    low_reserve, reserve, high_reserve = _reserves(r)
+    steps = [
+        Step("GPU memory", gpu_bytes, r.gpu.source if r.gpu_bytes is None else "given"),
+        Step(f"kept free at utilisation {utilization:.4g}", -gpu_bytes * (1 - utilization), note),
+        Step(f"weights / {r.shards.tp} GPUs", -weights_gpu, _weights_note(r)),
+        Step("reserve", -reserve, _reserve_note(r)),
+    ]
+    free = gpu_bytes * utilization - weights_gpu - reserve
+    steps.append(Step("free for the KV cache", free, "sum of the above"))
+    low_u, high_u = min(UTILIZATION_RANGE[0], utilization), max(UTILIZATION_RANGE[1], utilization)
+
+    def tokens(share: float, held: float) -> int:
+        left = gpu_bytes * share - weights_gpu - held
+        if left <= 0:
+            return 0
+        if per.per_token_per_gpu <= 0:
+            raise ValueError(f"{r.model.name} keeps nothing per token: no token count limits it, use sessions instead")
+        return math.floor(left / per.per_token_per_gpu) * r.shards.dp
+
+    return Budget(
+        replica=r,
+        gpu_bytes=gpu_bytes,
+        weights_bytes=weights,
+        weights_bytes_per_gpu=weights_gpu,
+        utilization=utilization,
+        token_bytes=per,
+        steps=tuple(steps),
+        free_bytes_per_gpu=free,
+        replica_tokens=tokens(utilization, reserve),
+        low_tokens=tokens(low_u, high_reserve),
+        high_tokens=tokens(high_u, low_reserve),
+        range_utilization=(low_u, high_u),
+    )
+
+
+def _check_amounts(r: Replica, gpu_bytes: float) -> None:
+    named = {
+        "GPU memory": gpu_bytes,
+        "weights": r.weights_bytes,
+        "reserve": r.reserve_bytes,
+        "draft weights": r.draft_bytes,
+    }
+    for name, value in named.items():
+        if value is not None and (not math.isfinite(value) or value < 0):
+            raise ValueError(f"negative memory: {name} is {value:,.0f} bytes; give bytes of at least 0")
+    if gpu_bytes == 0:
+        raise ValueError("GPU memory is 0 bytes; give --gpu-bytes above 0")
+    if r.utilization is not None and not 0 < r.utilization <= 1:
+        raise ValueError(f"utilisation {r.utilization} must be above 0 and at most 1 (a share, not percent)")
+
+
+def _utilization(r: Replica, gpu_bytes: float, latent: bool) -> tuple[float, str]:
+    if r.utilization is not None:
+        return r.utilization, "given"
+    if r.engine == "sglang":
+        reserved = sglang_reserve_bytes(gpu_bytes, r.shards, latent)
+        if reserved >= gpu_bytes:
+            raise ValueError(f"SGLang's reserve of {reserved:,.0f} bytes is more than the GPU's {gpu_bytes:,.0f}")
+        return (gpu_bytes - reserved) / gpu_bytes, f"mem_fraction_static: SGLang reserves {reserved:,.0f} bytes"
+    return DEFAULT_UTILIZATION, "vLLM's default gpu_memory_utilization"
+
+
+def _reserves(r: Replica) -> tuple[float, float, float]:
+    if r.reserve_bytes is not None:
+        return r.reserve_bytes, r.reserve_bytes, r.reserve_bytes
+    if r.engine == "sglang":
+        return 0.0, 0.0, 0.0
+    return RUNTIME_RESERVE_BYTES[0], RUNTIME_RESERVE_BYTES[1], RUNTIME_RESERVE_BYTES[2]
+
+
+def _reserve_note(r: Replica) -> str:
+    if r.reserve_bytes is not None:
+        return "given"
+    if r.engine == "sglang":
+        return "inside mem_fraction_static"
+    return "assumed 3e9 (2e9 to 4e9): peak activations, CUDA graphs, communication; vLLM measures them at start"
+
+
+def _weights_note(r: Replica) -> str:
+    if r.weights_bytes is not None:
+        return "given for the whole replica"
+    scheme = r.weights_scheme or r.model.weights
+    copies = f", attention weights on each of {r.shards.dp} dp groups" if r.shards.dp > 1 else ""
+    return f"derived: {r.model.parameters.total:.4g} parameters at {scheme}{copies}; draft layers not included"
+
+
+def budget_json(budget: Budget, session_tokens: Sequence[int] = (32_000, 100_000, 200_000)) -> dict[str, object]:
+    """The JSON object of `tracetower kv-budget` (without `dataset`)."""
+    per = budget.token_bytes
+    r = budget.replica
+    return {
+        "definition": {
+            "model": r.model.name,
+            "model_source": r.model.source,
+            "gpu": r.gpu.name,
+            "tp": r.shards.tp,
+            "dp": r.shards.dp,
+            "dcp": r.shards.dcp,
+            "kv_dtype": r.kv_dtype,
+            "engine": r.engine,
+            "utilization": budget.utilization,
+            "range_utilization": list(budget.range_utilization),
+            "notes": budget_notes(budget),
+        },
+        "bytes_per_token": _whole(per.per_token),
+        "bytes_per_token_per_gpu": _whole(per.per_token_per_gpu),
+        "bytes_per_sequence": _whole(per.per_sequence),
+        "bytes_per_sequence_per_gpu": _whole(per.per_sequence_per_gpu),
+        "gpu_bytes": _whole(budget.gpu_bytes),
+        "weights_bytes": _whole(budget.weights_bytes),
+        "weights_bytes_per_gpu": _whole(budget.weights_bytes_per_gpu),
+        "free_bytes_per_gpu": _whole(budget.free_bytes_per_gpu),
+        "replica_tokens": budget.replica_tokens,
+        "fits": budget.fits,
+        "short_bytes_per_gpu": _whole(budget.short_bytes_per_gpu),
+        "range": {"low_tokens": budget.low_tokens, "high_tokens": budget.high_tokens},
+        "steps": [{"name": s.name, "bytes": _whole(s.bytes), "note": s.note} for s in budget.steps],
+        "sessions_at": {str(n): budget.sessions(n) for n in session_tokens},
+    }
+
+
+def budget_notes(budget: Budget) -> list[str]:
+    """What a reader must know to trust the figures: layouts, copies, per-sequence parts, unverified rows."""
+    r, per = budget.replica, budget.token_bytes
+    notes = list(r.model.notes)
+    latent = any(g.kind == "mla" for g in r.model.groups)
+    if latent and r.shards.attention_tp > 1 and r.shards.dcp == 1:
+        notes.append(f"MLA keeps one latent for all heads: each of {r.shards.attention_tp} ranks stores every token")
+    if latent and r.engine == "vllm" and r.kv_dtype == "fp8" and not any(g.kind == "index" for g in r.model.groups):
+        notes.append("fp8 here is vLLM's 656-byte row (fp8_ds_mla); backends with plain e4m3 rows: --kv-dtype fp8_e4m3")
+    if per.per_sequence:
+        notes.append(
+            "replica_tokens counts what grows with the context; windows and states: bytes_per_sequence, sessions_at"
+        )
+    if r.shards.dp > 1:
+        notes.append(
+            f"{r.shards.dp} DP-attention ranks hold different requests: a prefix hits only on the rank that has it"
+        )
+    if not r.gpu.verified and r.gpu_bytes is None:
+        notes.append(f"the figures of {r.gpu.name} are rounded announcements, not measured")
+    return notes
+
+
+def capacity_mark(budget: Budget, block_tokens: int) -> dict[str, object]:
+    """The configuration as a mark on the capacity curve: label, GiB of KV over the replica, tokens, blocks."""
+    r = budget.replica
+    held = max(0.0, budget.free_bytes_per_gpu) * r.shards.tp
+    extra = f" DP{r.shards.dp}" if r.shards.dp > 1 else ""
+    extra += f" DCP{r.shards.dcp}" if r.shards.dcp > 1 else ""
+    return {
+        "label": f"{r.shards.tp}×{r.gpu.name.upper()} TP{r.shards.tp}{extra}, {r.kv_dtype} KV",
+        "gib": held / (1 << 30),
+        "tokens": budget.replica_tokens,
+        "blocks": budget.blocks(block_tokens),
+    }
+
+
+def dataset_section(
+    budget: Budget,
+    live_context: Mapping[str, float | None],
+    in_flight_output: float = 0.0,
+    shared_prefix_tokens: float = 0.0,
+    curve: Callable[[int], float] | None = None,
+    capacity_for_rate: Callable[[float], int | None] | None = None,
+    ceiling: float | None = None,
+    reuse_horizon_sessions: float | None = None,
+) -> dict[str, object]:
+    """Sessions of a dataset's size in this replica: the `dataset` object of `tracetower kv-budget`.
+
+    Args:
+        budget: the replica's budget.
+        live_context: tokens of a live context at "p50", "p90", "p99", "max"; None where unknown.
+        in_flight_output: output tokens a running request holds beside its prompt.
+        shared_prefix_tokens: tokens common to all sessions, counted once.
+        curve: capacity in tokens -> hit rate (0-1).
+        capacity_for_rate: hit rate -> smallest capacity in tokens that reaches it, None if none does.
+        ceiling: the hit rate without a capacity limit.
+        reuse_horizon_sessions: sessions that come back within the reuse horizon: what must stay cached though idle.
+
+    Returns:
+        live_context_*, sessions_at_* (running sessions, unrounded), hit_rate_at_capacity, capacity_tokens_losing_points
+        (the capacity at which 1, 5 and 10 points of the ceiling are lost) and the idle sessions' need.
+    """
+    contexts = {q: live_context.get(q) for q in ("p50", "p90", "p99", "max")}
+    out: dict[str, object] = {f"live_context_{q}": v for q, v in contexts.items()}
+    for q, value in contexts.items():
+        out[f"sessions_at_{q}"] = (
+            None if value is None else budget.sessions(value + in_flight_output, shared_prefix_tokens)
+        )
+    out["in_flight_output"] = in_flight_output
+    out["shared_prefix_tokens"] = shared_prefix_tokens
+    out["hit_rate_at_capacity"] = curve(budget.replica_tokens) if curve is not None and budget.fits else None
+    out["ceiling"] = ceiling
+    losing: dict[str, int | None] = {}
+    if capacity_for_rate is not None and ceiling is not None:
+        losing = {str(points): capacity_for_rate(ceiling - points / 100) for points in (1, 5, 10)}
+    out["capacity_tokens_losing_points"] = losing or None
+    typical = contexts["p50"]
+    if reuse_horizon_sessions is None or typical is None:
+        out["idle_sessions_tokens"] = None
+    else:
+        out["idle_sessions_tokens"] = (
+            reuse_horizon_sessions * max(0.0, typical - shared_prefix_tokens) + shared_prefix_tokens
+        )
+    return out
+
+
+def _whole(value: float) -> float | int:
+    return int(value) if float(value).is_integer() else value
