@@ -1,0 +1,1 @@
+"""Questions in, frames out: never draws, never prints."""

@@ -1,0 +1,1 @@
+"""What a person touches: browser pages and command line."""

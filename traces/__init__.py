@@ -1,0 +1,1 @@
+"""Files in, dataset out: readers, the prefix tree, the dataset on disk."""

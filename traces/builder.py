@@ -1,0 +1,311 @@
+"""A dataset while it is built: records in, tables out. Holds the tree, the columns and what appending needs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from traces.batches import BlockRow, PieceRow, block_batch, piece_batch
+from traces.blocks import KnownTexts
+from traces.digests import KeyedDigest
+from traces.prefixes import PrefixTree
+from traces.records import Blocks, Note, Prompt, Record, Reject, Request, Session, Skipped
+from traces.schema import REQUESTS, polars_schema
+
+FLUSH_ROWS = 2048
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_FROM_REQUEST = [
+    "ttft_s",
+    "duration_s",
+    "model",
+    "input_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "output_complete",
+    "output_tokens_estimate",
+    "reasoning_tokens",
+    "trigger",
+    "work",
+    "tool_classes",
+    "stop_reason",
+    "status",
+    "compaction",
+]
+_TYPES = polars_schema(REQUESTS)
+
+
+class Input(NamedTuple):
+    """One input of the dataset. `name` is private; `label` stands for it everywhere else."""
+
+    label: str
+    name: str
+    digest: str
+    format: str
+    origin_us: int | None = None  # of the trace's own clock, where its zero is unknown
+
+
+class Counts(Counter[str]):
+    """What became of the records: used, rejected, duplicate, ignored, failed_attempt."""
+
+
+class Builder:
+    """Collects records of inputs, one input after the other."""
+
+    def __init__(self, digest: KeyedDigest | None = None) -> None:
+        self.digest = digest or KeyedDigest()
+        self.tree = PrefixTree()
+        self.leaf = np.full(0, -1, np.int64)
+        self.full = np.full(0, -1, np.int64)
+        self.reply = np.full(0, -1, np.int64)
+        self.rows = 0
+        self.first_new_row = 0
+        self.frames: list[pl.DataFrame] = []
+        self.sessions: list[dict[str, Any]] = []
+        self.session_ids: dict[int, int] = {}
+        self.sources: list[tuple[Any, ...]] = []
+        self.inputs: list[Input] = []
+        self.spaces: dict[str, int] = {"dataset": 0}
+        self.rejects: list[tuple[str, int, str]] = []
+        self.notes: Counter[str] = Counter()
+        self.copies: list[tuple[int, int, tuple[Any, ...]]] = []  # (row, dedupe digest, rank)
+        self.request_rows: dict[int, int] = {}
+        self.origins: dict[str, int] = {}
+        self._secret = self.digest("rows that match nothing")
+
+    # one input -------------------------------------------------------------------------------------------------
+
+    def begin(self, name: str, digest: str, format_name: str, scope: str, one_trace: bool, tokenizer: str) -> None:
+        """Start an input. scope: what session keys are unique in (traces.records.Reader)."""
+        self.input = Input(f"input-{len(self.inputs) + 1:06d}", name, digest, format_name)
+        self.inputs.append(self.input)
+        self.counts = Counts()
+        self.tokenizer = tokenizer
+        self._scope = "dataset" if scope == "dataset" or (one_trace and scope == "trace") else digest
+        self._space_name = "one-trace" if one_trace else digest
+        self._known = KnownTexts()
+        self._rows: dict[str, int] = {}
+        self._blocks: list[BlockRow] = []
+        self._pieces: list[PieceRow] = []
+        self._pending: list[tuple[int, int | None, int, Request]] = []
+        self._source_ids: dict[tuple[Any, ...], int] = {s: i for i, s in enumerate(self.sources)}
+        self._bad_blocks = 0
+        self._fits = (1, 1 << 40)
+
+    def take(self, records: Iterable[Record]) -> None:
+        """Take the records of the current input."""
+        for record in records:
+            if type(record) is Request:
+                self._request(record)
+            elif type(record) is Session:
+                self._session(record)
+            elif type(record) is Reject:
+                self.counts["rejected"] += 1
+                self.rejects.append((self.input.label, record.ordinal, record.reason))
+            elif type(record) is Skipped:
+                self.counts[record.kind] += record.count
+                if record.kind == "failed_attempt":
+                    self.counts["ignored"] += record.count
+            elif type(record) is Note:
+                self.notes[record.text] += 1
+            if len(self._pending) >= FLUSH_ROWS:
+                self.flush()
+
+    def end(self) -> Counts:
+        """Finish the current input and return what became of its records."""
+        self.flush()
+        if self._bad_blocks:
+            low, high = self._fits
+            fits = f"; sizes from {low} to {high} would fit them" if low <= high else ""
+            self.notes[
+                f"{self._bad_blocks:,} rows have more block ids than their length allows at the native block size "
+                "used, so their prompts are left out of every hit rate. Give the block size that the ids were made "
+                f"with (--block-size N){fits}."
+            ] += 1
+        return self.counts
+
+    def session_id(self, key: str, scope: str | None = None) -> int:
+        """The id of the session `key` of the current input."""
+        hashed = self.digest(f"{scope or self._scope}|{key}")
+        found = self.session_ids.get(hashed)
+        if found is None:
+            found = len(self.sessions)
+            self.session_ids[hashed] = found
+            self.sessions.append({"key": hashed, "input_label": self.input.label})
+        return found
+
+    def _session(self, session: Session) -> None:
+        row = self.sessions[self.session_id(session.key)]
+        for name in ("agent", "agent_version", "role", "started_at_us", "head_tokens"):
+            value = getattr(session, name)
+            if value is not None:
+                row[name] = value
+        for name in ("parent_key", "forked_from_key"):
+            value = getattr(session, name)
+            if value is not None:
+                row[name] = self.digest(f"{self._scope}|{value}")
+        if session.spawn_request_key is not None:
+            row["spawn_key"] = self.digest(f"{self._scope}|{session.spawn_request_key}")
+        row["session_source"] = "native" if session.native else "inferred"
+
+    def _source(self, request: Request) -> int:
+        prompt = request.prompt
+        if isinstance(prompt, Blocks):
+            namespace: Any = "trace" if prompt.namespace == "" else prompt.namespace
+            block: Any = prompt.block_tokens
+            tail: Any = prompt.tail
+            tokenizer = None
+            lengths = "trace"
+        elif prompt is not None:
+            namespace, block, tail = "dataset", 1, None
+            tokenizer = self.tokenizer
+            lengths = "provider" if request.input_tokens is not None and prompt.completeness != "full" else "tokenizer"
+        else:
+            namespace, block, tail, tokenizer = None, None, None, None
+            lengths = "provider" if request.input_tokens is not None else "trace"
+        basis = request.time_basis if request.arrival_s is not None else "none"
+        unit = {"wall": "us", "none": None}.get(basis, "s")
+        key = (self.input.format, namespace, block, tail, basis, unit, tokenizer, lengths)
+        found = self._source_ids.get(key)
+        if found is None:
+            found = len(self.sources)
+            self.sources.append(key)
+            self._source_ids[key] = found
+        return found
+
+    def _request(self, request: Request) -> None:
+        row = self.rows
+        self.rows += 1
+        session = self.session_id(request.session_key) if request.session_key is not None else None
+        prompt = request.prompt
+        if isinstance(prompt, Blocks):
+            if self._pieces:
+                self.flush()
+            prompt = self._block_row(row, request, prompt, session)
+        elif isinstance(prompt, Prompt):
+            if self._blocks:
+                self.flush()
+            base = -1
+            if prompt.base is not None:
+                base = self._rows.get(prompt.base.request_key, -1)
+            self._pieces.append(PieceRow(row, 0, prompt, base, request.reply or ()))
+        self._rows[request.key] = row
+        if self._scope == "dataset":
+            self.request_rows[self.digest(f"{self._scope}|{request.key}")] = row
+        if request.dedupe_key is not None:
+            self.copies.append((row, self.digest(request.dedupe_key), request.copy_rank))
+        self._pending.append((row, session, self._source(request), request))
+
+    def _block_row(self, row: int, request: Request, prompt: Blocks, session: int | None) -> Blocks | None:
+        tokens = request.input_tokens
+        if tokens is None:
+            return None
+        name = {"": self._space_name, "file": self.input.digest}.get(prompt.namespace, prompt.namespace)
+        space = self.spaces.setdefault(f"{name}|{prompt.block_tokens}", len(self.spaces))
+        whole = tokens // prompt.block_tokens
+        started = -(-tokens // prompt.block_tokens)
+        added = self._known.add(space, session, prompt.ids, whole, started, row)
+        if added.total > started:
+            self._bad_blocks += 1
+            self._fits = (
+                max(self._fits[0], -(-tokens // added.total)),
+                min(self._fits[1], -(-tokens // max(1, added.total - 1)) - 1),
+            )
+            return None
+        self._blocks.append(BlockRow(row, tokens, prompt.block_tokens, space, added))
+        return prompt
+
+    def flush(self) -> None:
+        """Insert the prompts that wait and turn the waiting requests into columns."""
+        if self.leaf.size < self.rows:
+            size = max(self.rows, self.leaf.size * 2, 4096)
+            for name in ("leaf", "full", "reply"):
+                grown = np.full(size, -1, np.int64)
+                grown[: getattr(self, name).size] = getattr(self, name)
+                setattr(self, name, grown)
+        bad: set[int] = set()
+        if self._blocks:
+            batch, fine = block_batch(self._blocks, self.digest, self._secret)
+            if not fine.all():
+                bad = {b.row for b, ok in zip(self._blocks, fine, strict=True) if not ok}
+                self._known.clear()
+            self.tree.insert(batch, self.leaf, self.full, self.reply)
+        if self._pieces:
+            self.tree.insert(piece_batch(self._pieces), self.leaf, self.full, self.reply)
+        for row, _, _, request in self._pending:
+            if row in bad:
+                self.counts["rejected"] += 1
+                self.rejects.append((self.input.label, request.ordinal, "hash_ids are not whole numbers or strings"))
+        pending = [p for p in self._pending if p[0] not in bad] if bad else self._pending
+        if pending:
+            self.frames.append(self._columns(pending))
+            self.counts["used"] += len(pending)
+        self._blocks, self._pieces, self._pending = [], [], []
+
+    def _columns(self, pending: list[tuple[int, int | None, int, Request]]) -> pl.DataFrame:
+        requests = [p[3] for p in pending]
+        fields = dict(zip(Request._fields, zip(*requests, strict=True), strict=True))
+        arrival: list[Any] = [None if a is None else round(a * 1e6) for a in fields["arrival_s"]]
+        wall = [b == "wall" for b in fields["time_basis"]]
+        for i, basis in enumerate(fields["time_basis"]):
+            if basis == "trace" and arrival[i] is not None:
+                origin = self.origins.setdefault(self._space_name, arrival[i])
+                arrival[i] -= origin
+        completeness = [
+            "lengths"
+            if p is None or (isinstance(p, Blocks) and r.input_tokens is None)
+            else ("hashes" if isinstance(p, Blocks) else p.completeness)
+            for p, r in zip(fields["prompt"], requests, strict=True)
+        ]
+        data: dict[str, Any] = {
+            "request_id": [p[0] for p in pending],
+            "session_id": [p[1] for p in pending],
+            "source_id": [p[2] for p in pending],
+            "input_label": [self.input.label] * len(pending),
+            "arrival_us": arrival,
+            "wall": wall,
+            "prompt_completeness": completeness,
+            "record_ordinal": fields["ordinal"],
+        }
+        for name in _FROM_REQUEST:
+            data[name] = fields[name] if name != "tool_classes" else [list(t) for t in fields[name]]
+        extra = {"arrival_us": pl.Int64, "wall": pl.Boolean}
+        return pl.DataFrame(data, schema={name: extra.get(name, _TYPES.get(name)) for name in data})
+
+    # all of it -------------------------------------------------------------------------------------------------
+
+    def all_rows(self) -> pl.DataFrame:
+        """Every request taken so far, copies included, with its place in the tree."""
+        if not self.frames:
+            names = ["request_id", "session_id", "source_id", "input_label", "prompt_completeness", "record_ordinal"]
+            types: dict[str, Any] = {n: _TYPES[n] for n in [*names, *_FROM_REQUEST]}
+            frame = pl.DataFrame(schema=types | {"arrival_us": pl.Int64, "wall": pl.Boolean})
+        else:
+            frame = pl.concat(self.frames, how="diagonal")
+            self.frames = [frame]
+        rows = frame["request_id"].to_numpy()
+        leaf = self.leaf[rows] if rows.size else np.zeros(0, np.int64)
+        reply = self.reply[rows] if rows.size else np.zeros(0, np.int64)
+        end = self.tree.columns()["end"]
+        return frame.with_columns(
+            prefix_id=_null_below(leaf, leaf),
+            prefix_tokens=_null_below(leaf, end[np.maximum(leaf, 0)]),
+            output_prefix_id=_null_below(reply, reply),
+        )
+
+
+def _null_below(key: NDArray[np.int64], value: NDArray[np.int64]) -> pl.Series:
+    series = pl.Series(value, dtype=pl.Int64)
+    return series.set(pl.Series(key < 0), None)
+
+
+def from_us(value: int | None) -> datetime | None:
+    """µs since the epoch as a UTC time."""
+    return None if value is None else EPOCH + timedelta(microseconds=value)

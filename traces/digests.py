@@ -1,0 +1,23 @@
+"""Keyed digests: equal content gives equal numbers inside one dataset and tells nothing outside it."""
+
+from __future__ import annotations
+
+import secrets
+from hashlib import blake2b
+
+
+class KeyedDigest:
+    """A callable `digest(text or bytes) -> int` of 64 bits under a dataset's secret key."""
+
+    def __init__(self, key: bytes | None = None) -> None:
+        self.key = key or secrets.token_bytes(32)
+
+    def __call__(self, content: str | bytes) -> int:
+        """Return the digest of `content`."""
+        data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+        return int.from_bytes(blake2b(data, digest_size=8, key=self.key).digest(), "little")
+
+    def hex(self, content: str | bytes) -> str:
+        """A 128-bit keyed digest as hex, for naming inputs."""
+        data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+        return blake2b(data, digest_size=16, key=self.key).hexdigest()

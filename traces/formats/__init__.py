@@ -1,0 +1,1 @@
+"""One format a file: `NAME`, `sniff(head)`, `read(source, context)`."""

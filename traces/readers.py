@@ -1,0 +1,75 @@
+"""The formats that can be read, and telling them apart by content."""
+
+from __future__ import annotations
+
+import importlib
+from typing import cast
+
+from traces.records import Reader
+from traces.sources import Head, Source
+
+READERS: dict[str, str] = {
+    "weka": "traces.formats.weka",
+    "mooncake": "traces.formats.mooncake",
+    "claude_code": "traces.formats.claude_code",
+    "table": "traces.formats.table",
+}
+"""Format name -> module. A new format is one module, one line here and one test file."""
+
+LEAST_SURE = 0.3
+
+
+class UnknownFormat(ValueError):
+    """No such format, or no format that fits; the message lists what is known or what to do."""
+
+
+def reader(name: str) -> Reader:
+    """The reader called `name`.
+
+    Raises:
+        UnknownFormat: the message lists the known names.
+    """
+    module = READERS.get(name)
+    if module is None:
+        raise UnknownFormat(f"unknown format {name!r}. Known: {', '.join(sorted(READERS))}")
+    return cast(Reader, importlib.import_module(module))
+
+
+def refusal(head: Head) -> str | None:
+    """Why an input is no trace and must not be read, or None."""
+    data = head.data
+    if not data.strip():
+        return "empty"
+    if data[:1] == b"\x80" and data[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
+        return (
+            "a Python pickle: reading it would run code. Convert it where it was made, "
+            "to JSONL with one request per line"
+        )
+    if data[:4] in (b"\x89PNG", b"\xff\xd8\xff\xe0", b"%PDF", b"\x7fELF", b"GIF8"):
+        return "not a trace (an image, a document or a program)"
+    if data[:4] == b"7z\xbc\xaf" or data[:6] == b"Rar!\x1a\x07" or data[257:262] == b"ustar":
+        return "an archive that is not read: give the folder, or a .zip"
+    return None
+
+
+def detect(source: Source) -> tuple[str, float]:
+    """The format whose reader is surest of the input's first bytes, and how sure.
+
+    Raises:
+        UnknownFormat: with the reason and the next step.
+    """
+    head = source.head()
+    reason = refusal(head)
+    if reason is not None:
+        raise UnknownFormat(reason)
+    best, surest = "", 0.0
+    for name in READERS:
+        sure = reader(name).sniff(head, head.name)
+        if sure > surest:
+            best, surest = name, sure
+    if surest < LEAST_SURE:
+        raise UnknownFormat(
+            "not recognised as any format (tracetower formats lists them); "
+            "name it with --format, or its columns with --map"
+        )
+    return best, surest

@@ -1,0 +1,282 @@
+"""A finished builder to the dataset's tables, and back when a dataset is appended to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from traces.builder import Builder, Input
+from traces.dataset import Dataset
+from traces.digests import KeyedDigest
+from traces.prefixes import Nodes, PrefixTree
+from traces.records import ROLES
+from traces.schema import PREFIXES, REJECTS, REQUESTS, SESSIONS, SOURCES, polars_schema
+from traces.sessions import full_depths, infer_sessions
+
+TEXT_TOLERANCE_TOKENS = 16
+"""What stands for a native block where the unit is a token."""
+
+_SESSION_FIELDS = {
+    "key": pl.UInt64,
+    "parent_key": pl.UInt64,
+    "forked_from_key": pl.UInt64,
+    "spawn_key": pl.UInt64,
+    "spawn_row": pl.Int64,
+    "session_source": pl.String,
+    "input_label": pl.String,
+    "agent": pl.String,
+    "agent_version": pl.String,
+    "role": pl.String,
+    "started_at_us": pl.Int64,
+    "head_tokens": pl.Int64,
+}
+
+
+def finish(builder: Builder) -> tuple[dict[str, pl.DataFrame], dict[str, Any], int]:
+    """Return (tables, private files, number of copies left out)."""
+    rows = builder.all_rows()
+    owners = _owners(builder, rows)
+    copies = rows.filter(pl.Series(~owners))
+    rows = rows.filter(pl.Series(owners))
+    order_of = input_order(builder.inputs)
+    rows = rows.with_columns(
+        input_order=pl.col("input_label").replace_strict(order_of, return_dtype=pl.Int64, default=0),
+    )
+    rows, inferred = _with_inferred_sessions(builder, rows)
+    rows = _with_turns(rows)
+    rows = rows.with_columns(
+        started_at=pl.when("wall").then(pl.col("arrival_us")).cast(pl.Datetime("us", "UTC")),
+    )
+    zero = rows.filter("wall")["arrival_us"].min()
+    start = pl.when("wall").then(pl.col("arrival_us") - (zero if zero is not None else 0)).otherwise("arrival_us")
+    rows = rows.with_columns(arrival_s=start / 1e6)
+    requests = rows.sort("request_id").select(c.name for c in REQUESTS)
+    sessions = _sessions(builder, rows, inferred)
+    tables = {
+        "sources": _sources(builder),
+        "sessions": sessions,
+        "requests": requests.cast(polars_schema(REQUESTS)),
+        "prefixes": _prefixes(builder.tree),
+        "rejects": pl.DataFrame(builder.rejects, schema=polars_schema(REJECTS), orient="row"),
+    }
+    return tables, _private(builder, copies, rows), copies.height
+
+
+def input_order(inputs: list[Input]) -> dict[str, int]:
+    """Place of each input's label when inputs are sorted by name."""
+    ranked = sorted(inputs, key=lambda i: (i.name, i.digest))
+    return {i.label: place for place, i in enumerate(ranked)}
+
+
+def _owners(builder: Builder, rows: pl.DataFrame) -> NDArray[np.bool_]:
+    """True for the one row of each call that counts: the smallest (rank, input name, ordinal)."""
+    ids = rows["request_id"].to_numpy()
+    owner = np.ones(ids.size, dtype=bool)
+    if not builder.copies:
+        return owner
+    place = {int(row): i for i, row in enumerate(ids)}
+    names = {i.label: (i.name, i.digest) for i in builder.inputs}
+    labels, ordinals = rows["input_label"].to_list(), rows["record_ordinal"].to_list()
+    best: dict[int, tuple[Any, int]] = {}
+    for row, digest, rank in builder.copies:
+        i = place.get(row)
+        if i is None:
+            continue
+        bid = (_comparable(rank), names[labels[i]], ordinals[i])
+        held = best.get(digest)
+        if held is None or bid < held[0]:
+            if held is not None:
+                owner[held[1]] = False
+            best[digest] = (bid, i)
+        else:
+            owner[i] = False
+    return owner
+
+
+def _comparable(rank: Any) -> tuple[Any, ...]:
+    """Ranks may hold None and numbers or text: None comes last, types never meet."""
+    return tuple((2, "") if r is None else (1, r) if isinstance(r, str) else (0, r) for r in rank)
+
+
+def _with_inferred_sessions(builder: Builder, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Fill session_id where the source names none and prompts are known."""
+    block_of = [s[2] for s in builder.sources]
+    missing = rows.filter(pl.col("session_id").is_null() & pl.col("prefix_id").is_not_null())
+    empty = pl.DataFrame(schema={"session_id": pl.Int64, "source_id": pl.Int32, "input_label": pl.String})
+    if missing.is_empty():
+        return rows, empty
+    missing = missing.sort("arrival_us", "input_order", "record_ordinal", nulls_last=True, maintain_order=True)
+    block = np.array([b or 1 for b in block_of], np.int64)[missing["source_id"].to_numpy()]
+    columns = builder.tree.columns()
+    depth = full_depths(missing["prefix_tokens"].to_numpy(), block)
+    step = np.where(block == 1, TEXT_TOLERANCE_TOKENS, block)
+    count = missing.height
+    leaf = missing["prefix_id"].to_numpy()
+    first = infer_sessions(columns["parent"], columns["end"], leaf, depth, 2 * step, np.arange(count))
+    starts = missing["request_id"].to_numpy()[first]
+    next_id = len(builder.sessions)
+    _, dense = np.unique(first, return_inverse=True)
+    missing = missing.with_columns(session_id=pl.Series(dense + next_id, dtype=pl.Int64))
+    known = missing.select("request_id", inferred_session="session_id")
+    rows = rows.join(known, on="request_id", how="left", maintain_order="left").with_columns(
+        session_id=pl.coalesce("session_id", "inferred_session")
+    )
+    firsts = missing.filter(pl.Series(starts == missing["request_id"].to_numpy()))
+    return rows.drop("inferred_session"), firsts.select("session_id", "source_id", "input_label")
+
+
+def _with_turns(rows: pl.DataFrame) -> pl.DataFrame:
+    rows = rows.sort("session_id", "arrival_us", "input_order", "record_ordinal", nulls_last=True, maintain_order=True)
+    turn = pl.int_range(pl.len(), dtype=pl.Int32).over("session_id")
+    return rows.with_columns(turn=pl.when(pl.col("session_id").is_not_null()).then(turn))
+
+
+def _sources(builder: Builder) -> pl.DataFrame:
+    names = [c.name for c in SOURCES]
+    data = [(i, *source) for i, source in enumerate(builder.sources)]
+    return pl.DataFrame(data, schema={n: polars_schema(SOURCES)[n] for n in names}, orient="row")
+
+
+def _session_state(builder: Builder) -> pl.DataFrame:
+    columns = {name: [s.get(name) for s in builder.sessions] for name in _SESSION_FIELDS}
+    for i, session in enumerate(builder.sessions):
+        if "spawn_key" in session and columns["spawn_row"][i] is None:
+            columns["spawn_row"][i] = builder.request_rows.get(session["spawn_key"])
+    frame = pl.DataFrame(columns, schema=_SESSION_FIELDS)
+    return frame.with_row_index("session_id").with_columns(pl.col("session_id").cast(pl.Int64))
+
+
+def _sessions(builder: Builder, rows: pl.DataFrame, inferred: pl.DataFrame) -> pl.DataFrame:
+    state = _session_state(builder)
+    ids = state.select("key", "session_id")
+    first = rows.group_by("session_id", maintain_order=True).agg(
+        pl.col("source_id").first(), pl.col("started_at").min()
+    )
+    named = (
+        state.join(first, on="session_id", how="inner", maintain_order="left")
+        .join(ids.rename({"key": "parent_key", "session_id": "parent_session_id"}), on="parent_key", how="left")
+        .join(ids.rename({"key": "forked_from_key", "session_id": "forked_from"}), on="forked_from_key", how="left")
+    )
+    owned = rows.select(spawn_row="request_id", spawn_request_id="request_id")
+    named = named.join(owned, on="spawn_row", how="left").with_columns(
+        session_source=pl.coalesce("session_source", pl.lit("native")),
+        role=pl.coalesce("role", pl.when(pl.col("parent_key").is_not_null()).then(pl.lit("subagent")).otherwise(
+            pl.lit("main"))),
+        started_at=pl.coalesce(pl.col("started_at_us").cast(pl.Datetime("us", "UTC")), "started_at"),
+    )  # fmt: skip
+    found = inferred.with_columns(session_source=pl.lit("inferred"), role=pl.lit("main"))
+    found = found.join(first.select("session_id", "started_at"), on="session_id", how="left")
+    names = [c.name for c in SESSIONS]
+    together = pl.concat([named.select(n for n in names), found], how="diagonal_relaxed")
+    return together.select(names).cast(polars_schema(SESSIONS)).sort("session_id")
+
+
+def _prefixes(tree: PrefixTree) -> pl.DataFrame:
+    columns = tree.columns()
+    roles = pl.Series(list(ROLES), dtype=pl.String)
+    parent = pl.Series(columns["parent"], dtype=pl.Int64)
+    return pl.DataFrame(
+        {
+            "prefix_id": np.arange(tree.size, dtype=np.int64),
+            "parent_id": parent.set(parent < 0, None),
+            "start_token": columns["start"],
+            "end_token": columns["end"],
+            "role": roles.gather(pl.Series(columns["role"]).cast(pl.UInt32)),
+        },
+        schema=polars_schema(PREFIXES),
+    )
+
+
+# what appending needs ------------------------------------------------------------------------------------------
+
+
+def _private(builder: Builder, copies: pl.DataFrame, rows: pl.DataFrame) -> dict[str, Any]:
+    tree = builder.tree
+    columns = tree.columns()
+    native = rows.join(_native_sessions(builder), on="session_id", how="left")
+    times = native.select("request_id", "arrival_us", "wall", named_session="native").sort("request_id")
+    dedupe = {
+        "request_id": [c[0] for c in builder.copies],
+        "digest": [c[1] for c in builder.copies],
+        "rank": [_rank_text(c[2]) for c in builder.copies],
+    }
+    return {
+        "key": builder.digest.key,
+        "units.bin": tree.pool(),
+        "nodes.parquet": pl.DataFrame({n: columns[n] for n in ("per_unit", "offset", "value", "space", "role")}),
+        "times.parquet": times,
+        "copies.parquet": copies,
+        "sessions.parquet": _session_state(builder),
+        "dedupe.parquet": pl.DataFrame(dedupe, schema={"request_id": pl.Int64, "digest": pl.UInt64, "rank": pl.String}),
+        "state.json": {
+            "inputs": [list(i) for i in builder.inputs],
+            "spaces": builder.spaces,
+            "origins": builder.origins,
+            "rows": builder.rows,
+        },
+    }
+
+
+def _native_sessions(builder: Builder) -> pl.DataFrame:
+    ids = np.arange(len(builder.sessions), dtype=np.int64)
+    return pl.DataFrame({"session_id": ids, "native": np.ones(ids.size, dtype=bool)})
+
+
+def _rank_text(rank: tuple[Any, ...]) -> str:
+    import orjson
+
+    return orjson.dumps(list(rank)).decode()
+
+
+def restore(dataset: Dataset) -> Builder:
+    """The builder that wrote `dataset`, ready for more inputs.
+
+    Raises:
+        FileNotFoundError: if private/ is not there (a bundle cannot be appended to).
+    """
+    import json
+
+    import orjson
+
+    folder: Path = dataset.private / dataset.manifest["private"]
+    state = json.loads((folder / "state.json").read_text("utf-8"))
+    builder = Builder(KeyedDigest((folder / "key").read_bytes()))
+    prefixes = dataset.read("prefixes")
+    nodes = pl.read_parquet(folder / "nodes.parquet")
+    columns = {
+        "parent": prefixes["parent_id"].fill_null(-1).to_numpy(),
+        "start": prefixes["start_token"].to_numpy(),
+        "end": prefixes["end_token"].to_numpy(),
+        **{name: nodes[name].to_numpy() for name in ("per_unit", "offset", "value", "space", "role")},
+    }
+    columns = {name: columns[name] for name in Nodes._fields[:8]}
+    builder.tree = PrefixTree.restore(columns, np.fromfile(folder / "units.bin", np.uint64))
+    rows = dataset.read("requests").drop("turn", "arrival_s", "started_at")
+    times = pl.read_parquet(folder / "times.parquet")
+    rows = rows.join(times, on="request_id", how="left", maintain_order="left").with_columns(
+        session_id=pl.when("named_session").then("session_id")
+    )
+    copies = pl.read_parquet(folder / "copies.parquet")
+    both = pl.concat([rows.drop("named_session"), copies], how="diagonal_relaxed").sort("request_id")
+    builder.rows = builder.first_new_row = state["rows"]
+    size = max(1, builder.rows)
+    for name, column in (("leaf", "prefix_id"), ("reply", "output_prefix_id")):
+        values = np.full(size, -1, np.int64)
+        values[both["request_id"].to_numpy()] = both[column].fill_null(-1).to_numpy()
+        setattr(builder, name, values)
+    builder.full = builder.leaf.copy()
+    builder.frames = [both.drop("prefix_id", "prefix_tokens", "output_prefix_id")]
+    builder.inputs = [Input(*i) for i in state["inputs"]]
+    builder.spaces, builder.origins = state["spaces"], state["origins"]
+    builder.sources = [tuple(row[1:]) for row in dataset.read("sources").rows()]
+    builder.rejects = dataset.read("rejects").rows()
+    sessions = pl.read_parquet(folder / "sessions.parquet").drop("session_id")
+    builder.sessions = [{k: v for k, v in row.items() if v is not None} for row in sessions.to_dicts()]
+    builder.session_ids = {s["key"]: i for i, s in enumerate(builder.sessions)}
+    dedupe = pl.read_parquet(folder / "dedupe.parquet")
+    builder.copies = [(row, digest, tuple(orjson.loads(rank))) for row, digest, rank in dedupe.rows()]
+    return builder
