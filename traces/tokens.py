@@ -47,7 +47,10 @@ class Tokenizer(NamedTuple):
 
     def count(self, text: str) -> int:
         """Tokens of `text`, every character of it taken as text: `<|endoftext|>` is not special."""
-        return sum(len(self.encode_chunk(part)) for part in chunks(plain(text)))
+        text = plain(text)
+        if len(text) <= CHUNK_CHARS:
+            return len(self.encode_chunk(text))
+        return sum(len(self.encode_chunk(part)) for part in chunks(text))
 
     def encode(self, text: str) -> NDArray[np.uint32]:
         """Token ids of `text` (uint32, one per token); `len` of it equals `count`."""

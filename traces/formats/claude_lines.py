@@ -1,0 +1,339 @@
+"""One line of a Claude Code transcript as structure: what it is, what it hangs on, and digests and counts of its parts.
+
+No text outlives the call, so that a transcript of gigabytes is held in a small fraction of its size.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+import orjson
+
+from traces.lengths import PER_TOKEN, PER_TOOL_CALL
+from traces.records import Context
+from traces.sources import parse_json
+from traces.usage import Usage, normalise
+
+IMAGE_TOKENS = 1500.0
+"""Assumed size of an image or document: about that of the largest image the API takes without shrinking it."""
+
+SHORT_CHARS, SHORT_TEXTS = 1000, 20_000
+"""Texts up to this length are counted once while they are remembered: agents' messages and tools repeat themselves."""
+
+STOP_REASONS = {
+    "end_turn",
+    "max_tokens",
+    "stop_sequence",
+    "tool_use",
+    "pause_turn",
+    "refusal",
+    "compaction",
+    "model_context_window_exceeded",
+}
+
+_VERSION = re.compile(r"\d[0-9A-Za-z.+-]{0,31}")
+
+
+class Part(NamedTuple):
+    """One content block: digest, tokenizer count, tool calls in it (0 or 1), node role, whether its size is unknown."""
+
+    key: int
+    counted: int
+    calls: int
+    role: str
+    elastic: bool = False
+
+    @property
+    def estimate(self) -> float:
+        """Provider tokens expected of it in a prompt."""
+        return IMAGE_TOKENS if self.elastic else PER_TOKEN * self.counted + PER_TOOL_CALL * self.calls
+
+
+class ToolUse(NamedTuple):
+    """A tool call: digest of its id, tool name, digest of the prompt if it starts a sub-agent."""
+
+    id: int
+    name: str
+    prompt: int | None
+
+
+class Line(msgspec.Struct, gc=False):
+    """A line that the transcript's tree is made of. `kind`: user | assistant | boundary | other. Tool ids are digests."""
+
+    ordinal: int
+    kind: str
+    uuid: str | None
+    parent: str | None  # None with `rooted`: starts a tree; None without: the line does not say
+    rooted: bool
+    session: str
+    agent: str | None = None
+    side: bool = False
+    at_s: float | None = None
+    version: str | None = None
+    meta: bool = False
+    summary: bool = False
+    copied: bool = False
+    parts: tuple[Part, ...] = ()
+    results: tuple[int, ...] = ()  # user: ids of the tool calls answered here
+    prompt: int | None = None  # user, first of a side chain: digest of its text
+    spawned: str | None = None  # user: the id of the sub-agent whose result this is
+    call: str | None = None  # assistant: message id
+    uses: tuple[ToolUse, ...] = ()
+    usage: Usage | None = None
+    model: str | None = None
+    stop_reason: str | None = None
+
+
+class Ignored(NamedTuple):
+    """A line that is no part of any prompt. kind: ignored | failed_attempt."""
+
+    kind: str
+    reason: str
+
+
+class _Wire(msgspec.Struct):
+    """The fields that are used; everything else is skipped without being built."""
+
+    type: Any = None
+    subtype: Any = None
+    uuid: Any = None
+    parentUuid: Any = msgspec.UNSET
+    sessionId: Any = None
+    isSidechain: Any = None
+    agentId: Any = None
+    timestamp: Any = None
+    version: Any = None
+    isMeta: Any = None
+    isCompactSummary: Any = None
+    isApiErrorMessage: Any = None
+    forkedFrom: Any = None
+    message: Any = None
+    toolUseResult: Any = None
+
+
+class _Slim(_Wire):
+    toolUseResult: msgspec.Raw = msgspec.Raw()
+
+
+_FIELDS = _Wire.__struct_fields__
+_SLIM = msgspec.json.Decoder(_Slim)
+_AGENT_ID = re.compile(rb'"agentId"\s*:\s*"([^"\\]{1,64})"')
+
+
+class LineParser:
+    """Turns raw lines into `Line`s; remembers the session of the last line for lines that name none."""
+
+    def __init__(self, context: Context) -> None:
+        self.digest = context.digest
+        self._count = context.tokenizer.count
+        self.session = ""
+        self._interned: dict[str, str] = {}
+        self._counts: dict[str, int] = {}
+        self._usage: tuple[Any, Usage] = (None, Usage())
+
+    def parse(self, ordinal: int, raw: bytes) -> Line | Ignored:
+        """Return what the line is.
+
+        Raises:
+            ValueError: The line cannot be used; the reason quotes nothing of it.
+        """
+        wire, spawned = _decode(raw)
+        if wire.type == "assistant":
+            if wire.isApiErrorMessage is True:
+                return Ignored("ignored", "notice")
+            return self._assistant(ordinal, wire)
+        if wire.type == "user":
+            return self._user(ordinal, wire, spawned)
+        if wire.type == "system" and wire.subtype == "api_error":
+            return Ignored("failed_attempt", "failed attempt")
+        if isinstance(wire.uuid, str) and isinstance(wire.type, str):
+            kind = "boundary" if wire.type == "system" and wire.subtype == "compact_boundary" else "other"
+            return self._line(ordinal, kind, wire)
+        return Ignored("ignored", "record of another kind")
+
+    def _line(self, ordinal: int, kind: str, wire: _Wire) -> Line:
+        if isinstance(wire.sessionId, str):
+            self.session = self._intern(wire.sessionId)
+        agent = wire.agentId if isinstance(wire.agentId, str) and wire.agentId else None
+        version = wire.version if isinstance(wire.version, str) and _VERSION.fullmatch(wire.version) else None
+        return Line(
+            ordinal,
+            kind,
+            wire.uuid if isinstance(wire.uuid, str) else None,
+            wire.parentUuid if isinstance(wire.parentUuid, str) else None,
+            wire.parentUuid is None and kind != "assistant",  # an answer starts nothing
+            self.session,
+            agent=self._intern(agent) if agent else None,
+            side=wire.isSidechain is True,
+            at_s=_seconds(wire.timestamp),
+            version=self._intern(version) if version else None,
+            meta=wire.isMeta is True,
+            summary=wire.isCompactSummary is True,
+            copied=isinstance(wire.forkedFrom, dict),
+        )
+
+    def _intern(self, text: str) -> str:
+        return self._interned.setdefault(text, text)
+
+    def _user(self, ordinal: int, wire: _Wire, spawned: str | None) -> Line:
+        message = _message(wire)
+        line = self._line(ordinal, "user", wire)
+        content = message.get("content")
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        parts: list[Part] = []
+        results: list[int] = []
+        for block in blocks if isinstance(blocks, list) else ():
+            if isinstance(block, dict) and block.get("type") == "tool_result":
+                call = str(block.get("tool_use_id"))
+                results.append(self.digest(f"tool:{call}"))
+                parts += self._result(call, block.get("content"))
+            else:
+                parts.append(self._block(block, "summary" if line.summary else "user"))
+        line.parts = tuple(parts)
+        line.results = tuple(results)
+        line.spawned = self._intern(spawned) if spawned and results else None
+        if line.side and line.agent is None and line.rooted:
+            line.prompt = self._prompt(_first_text(content))
+        return line
+
+    def _assistant(self, ordinal: int, wire: _Wire) -> Line | Ignored:
+        message = _message(wire)
+        if message.get("model") == "<synthetic>":
+            return Ignored("ignored", "notice")
+        line = self._line(ordinal, "assistant", wire)
+        call = message.get("id")
+        line.call = self._intern(call) if isinstance(call, str) and call else None
+        model, stop = message.get("model"), message.get("stop_reason")
+        line.model = self._intern(model) if isinstance(model, str) and model else None
+        if isinstance(stop, str):
+            line.stop_reason = stop if stop in STOP_REASONS else "other"
+        usage = message.get("usage")
+        if usage is not None:
+            if usage != self._usage[0]:  # each block of an answer repeats it
+                self._usage = usage, normalise(usage, "anthropic")
+            # No prompt has no tokens: figures that are all zero stand for a call whose usage never came.
+            line.usage = self._usage[1] if any(self._usage[1][:5]) else None
+        content = message.get("content")
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        parts: list[Part] = []
+        uses: list[ToolUse] = []
+        for block in blocks if isinstance(blocks, list) else ():
+            parts.append(self._block(block, "assistant"))
+            if isinstance(block, dict) and block.get("type") == "tool_use":
+                uses.append(self._use(block))
+        line.parts = tuple(parts)
+        line.uses = tuple(uses)
+        return line
+
+    def _use(self, block: dict[str, Any]) -> ToolUse:
+        name = block.get("name")
+        given = block.get("input")
+        prompt = given.get("prompt") if isinstance(given, dict) and name in ("Task", "Agent") else None
+        return ToolUse(
+            self.digest(f"tool:{block.get('id')}"),
+            self._intern(name) if isinstance(name, str) else "",
+            self._prompt(prompt),
+        )
+
+    def _prompt(self, text: object) -> int | None:
+        return self.digest("prompt:" + text.strip()) if isinstance(text, str) else None
+
+    def _result(self, call: str, content: object) -> list[Part]:
+        if isinstance(content, list):
+            return [self._block(block, "tool_result", call) for block in content]
+        return [self._text("tool_result", call, content if isinstance(content, str) else _dump(content))]
+
+    def _tokens(self, text: str) -> int:
+        if len(text) > SHORT_CHARS:
+            return self._count(text)
+        found = self._counts.get(text)
+        if found is None:
+            if len(self._counts) >= SHORT_TEXTS:
+                self._counts.clear()
+            found = self._counts[text] = self._count(text)
+        return found
+
+    def _text(self, role: str, tag: str, text: str, calls: int = 0) -> Part:
+        return Part(self.digest(f"{role}\0{tag}\0{text}"), self._tokens(text), calls, role)
+
+    def _block(self, block: object, role: str, tag: str = "") -> Part:
+        if not isinstance(block, dict):
+            return self._text(role, tag, block if isinstance(block, str) else _dump(block))
+        kind = block.get("type")
+        if kind == "text":
+            text = block.get("text")
+            return self._text(role, tag, text if isinstance(text, str) else "")
+        if kind == "thinking":
+            text = block.get("thinking")
+            signed = block.get("signature")
+            part = self._text(
+                "reasoning", signed if isinstance(signed, str) else "", text if isinstance(text, str) else ""
+            )
+            return part
+        if kind == "redacted_thinking":
+            return Part(self.digest(f"reasoning\0{_dump(block)}"), 0, 0, "reasoning")
+        if kind == "tool_use":
+            body = f"{block.get('name')}{_dump(block.get('input'))}"
+            return self._text("assistant", str(block.get("id")), body, calls=1)
+        if kind in ("image", "document"):
+            source = block.get("source")
+            if isinstance(source, dict) and source.get("type") == "text" and isinstance(source.get("data"), str):
+                return self._text(role, tag, source["data"])
+            return Part(self.digest(f"image\0{_dump(block)}"), 0, 0, "image", elastic=True)
+        return self._text(role, tag, _dump(_without_blobs(block)))
+
+
+def _decode(raw: bytes) -> tuple[_Wire, str | None]:
+    try:
+        slim = _SLIM.decode(raw)
+    except (msgspec.MsgspecError, RecursionError):
+        value = parse_json(raw)
+        if not isinstance(value, dict):
+            raise ValueError("not a JSON object") from None
+        wire = _Wire(**{name: value[name] for name in _FIELDS if name in value})
+        result = wire.toolUseResult
+        agent = result.get("agentId") if isinstance(result, dict) else None
+        return wire, agent if isinstance(agent, str) else None
+    found = _AGENT_ID.search(bytes(slim.toolUseResult)) if b'"agentId"' in raw else None
+    return slim, found[1].decode("utf-8", "replace") if found else None
+
+
+def _message(wire: _Wire) -> dict[str, Any]:
+    if not isinstance(wire.message, dict):
+        raise ValueError(f"{'user' if wire.type == 'user' else 'assistant'} record without a message object")
+    return wire.message
+
+
+def _seconds(value: object) -> float | None:
+    """Seconds since the epoch of an ISO 8601 time with a zone; None for anything else."""
+    if not isinstance(value, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return moment.timestamp() if moment.tzinfo is not None else None
+
+
+def _first_text(content: object) -> object:
+    if isinstance(content, list):
+        return next((b.get("text") for b in content if isinstance(b, dict) and b.get("type") == "text"), None)
+    return content
+
+
+def _dump(value: object) -> str:
+    if value is None:
+        return ""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # an integer of more than 64 bits
+        return json.dumps(value)
+
+
+def _without_blobs(block: dict[str, Any]) -> dict[str, Any]:
+    blobs = ("data", "signature", "encrypted_content", "encrypted_index", "source")
+    return {name: value for name, value in block.items() if name not in blobs}

@@ -1,0 +1,89 @@
+"""Lengths that must add up: spreading a counted number of tokens over the messages that are known to share it.
+
+The provider counts a prompt as a whole; the transcript tells its messages. The tokenizer's counts are the weights of
+the messages, never their lengths. The constants were fitted on ten public sessions of 956 requests (Claude Sonnet 4 and
+4.5, Opus 4.1) against o200k_base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+PER_TOKEN = 1.11
+"""Provider tokens per tokenizer token of text in a prompt."""
+
+PER_TOOL_CALL = 80
+"""Provider tokens that frame one tool call and its result."""
+
+PER_OUTPUT_TOKEN = 1.15
+"""Provider tokens per tokenizer token of text in an answer (median 0.93 of the truth where that is known)."""
+
+EXCESS_FACTOR, EXCESS_TOKENS = 2.0, 1000
+"""Growth above factor * estimate + tokens holds something that is not in the transcript (an attachment, say). Nine of
+ten turns stay below 1.31 * estimate; the stretches that were found hidden exceed it by 14,000 and more."""
+
+
+def prompt_estimate(counted: int, tool_calls: int = 0) -> float:
+    """Provider tokens of a message with `counted` tokenizer tokens."""
+    return PER_TOKEN * counted + PER_TOOL_CALL * tool_calls
+
+
+def output_estimate(counted: int, tool_calls: int = 0) -> int | None:
+    """Provider tokens of an answer with `counted` tokenizer tokens; None for an answer of which nothing is seen."""
+    return round(PER_OUTPUT_TOKEN * counted + PER_TOOL_CALL * tool_calls) or None
+
+
+class Shares(NamedTuple):
+    """Tokens per message, and the rest that belongs to none of them."""
+
+    tokens: list[int]
+    unobserved: int
+
+
+def split(total: int, weights: Sequence[float]) -> list[int]:
+    """`total` tokens in whole shares proportional to `weights`; the shares add up to `total` exactly.
+
+    Cumulative rounding: share i is the difference of two rounded running sums, so no share is off by more than one and
+    equal beginnings of two weight lists with one scale get equal shares. Without any weight everything goes to the
+    last one.
+    """
+    whole = sum(weights)
+    if not weights:
+        return []
+    if whole <= 0:
+        return [0] * (len(weights) - 1) + [total]
+    shares, running, before = [], 0.0, 0
+    for weight in weights:
+        running += weight
+        after = min(total, round(total * running / whole))
+        shares.append(after - before)
+        before = after
+    shares[-1] += total - before
+    return shares
+
+
+def spread(growth: int, estimates: Sequence[float], elastic: Sequence[bool]) -> Shares:
+    """The tokens that a prompt grew by, spread over what was added to it.
+
+    Args:
+        growth: Provider tokens of everything added; not negative.
+        estimates: Estimated provider tokens of each addition.
+        elastic: Additions whose size the transcript does not tell (images, documents): where there are any, they take
+            what the others leave.
+    """
+    firm = sum(estimate for estimate, stretches in zip(estimates, elastic, strict=True) if not stretches)
+    expected = sum(estimates)
+    if any(elastic) and growth > expected:
+        rest = growth - firm
+        stretch = expected - firm
+        count = sum(elastic)
+        weights = [
+            (rest * estimate / stretch if stretch else rest / count) if stretches else estimate
+            for estimate, stretches in zip(estimates, elastic, strict=True)
+        ]
+        return Shares(split(growth, weights), 0)
+    if growth > EXCESS_FACTOR * expected + EXCESS_TOKENS or (growth and expected <= 0):
+        seen = round(expected)
+        return Shares(split(seen, estimates), growth - seen)
+    return Shares(split(growth, estimates), 0)
