@@ -6,8 +6,7 @@ request e. A request looks up all its blocks, then touches them last to first, s
 the path, and block i of a run has stack distance N(e) + i, where N(e) = cached blocks whose last touch is after e. It
 hits at capacity C iff N(e) + i < C.
 
-Each heavy path keeps a stack of (depth, last request), shallowest and most recent on top: a touch down to depth d
-replaces every entry that ends at or above d, so a request costs the heavy paths it crosses plus the runs it finds,
+The last touches are kept in stacks along heavy paths (`path_stacks`), so a request costs about the runs it finds,
 whatever its length.
 """
 
@@ -20,6 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from analysis.heavy_paths import HeavyPaths, heavy_paths
+from analysis.path_stacks import lru_runs, path_stacks, session_overlap
 
 
 class Reuse(NamedTuple):
@@ -92,26 +92,13 @@ def reuse(
         )
     cut = paths if paths is not None else heavy_paths(parent, start)
     ends = np.ascontiguousarray(end, dtype=np.int64)
-    runs = _lru_runs(cut.path, cut.above, cut.head_start, cut.first, ends, leaves, rows, block_tokens)
-    request, start_block, blocks, distance, last, hits, distinct, steps = runs
+    runs, hits, distinct, steps = lru_runs(path_stacks(cut, ends, block_tokens), leaves, rows)
+    last = rows[runs.last_rank]
     times = np.asarray(arrival_s, dtype=np.float64)
+    gap = times[runs.request] - times[last]
     full = np.where(leaves >= 0, ends[leaves] // block_tokens, 0)
-    same = None
-    if session is not None:
-        same = deepest_in_session(cut, ends, leaves, rows, session, block_tokens)[0]
-    return Reuse(
-        request,
-        start_block,
-        blocks,
-        distance,
-        last,
-        times[request] - times[last],
-        full,
-        hits,
-        same,
-        int(distinct),
-        int(steps),
-    )
+    same = deepest_in_session(cut, ends, leaves, rows, session, block_tokens)[0] if session is not None else None
+    return Reuse(*runs[:4], last, gap, full, hits, same, distinct, steps)
 
 
 def deepest_in_session(
@@ -134,9 +121,7 @@ def deepest_in_session(
         raise ValueError(f"{len(leaves)} leaves but {len(codes)} session codes: one each a request")
     grouped, _ = by_session(codes, np.asarray(order))
     ends = np.ascontiguousarray(end, dtype=np.int64)
-    return _session_overlap(
-        paths.path, paths.above, paths.head_start, paths.first, ends, leaves, grouped, codes, block_tokens
-    )
+    return session_overlap(path_stacks(paths, ends, block_tokens), leaves, grouped, codes)
 
 
 def by_session(session: NDArray[Any], order: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -176,157 +161,3 @@ def _counting_sort(code: Any, order: Any, groups: int) -> Any:
             rows[fill[code[row]]] = row
             fill[code[row]] += 1
     return rows, first
-
-
-@njit(cache=True)
-def _grown(values: Any) -> Any:
-    larger = np.empty(2 * len(values), values.dtype)
-    larger[: len(values)] = values
-    return larger
-
-
-@njit(cache=True)
-def _lru_runs(path: Any, above: Any, head_start: Any, first: Any, end: Any, leaf: Any, order: Any, block: int) -> Any:
-    # A path's stack lives at first[path]; it never holds more entries than the path has nodes, since every depth in it
-    # is the end of one. The top of a stack is its last entry.
-    depth = np.empty(len(path), np.int32)
-    toucher = np.empty(len(path), np.int32)
-    height = np.zeros(len(above), np.int32)
-    count = len(order)
-    newer = np.zeros(count + 1, np.int64)  # Fenwick tree over arrival ranks: blocks by last toucher
-    cached = 0
-    steps = 0
-    capacity = 2 * count + 16
-    run_request = np.empty(capacity, np.int32)
-    run_start = np.empty(capacity, np.int64)
-    run_blocks = np.empty(capacity, np.int64)
-    run_distance = np.empty(capacity, np.int64)
-    run_last = np.empty(capacity, np.int32)
-    runs = 0
-    hits = np.zeros(len(leaf), np.int64)
-    crossed = np.empty(64, np.int32)  # a path to the root crosses at most log2(n) < 32 heavy paths
-    reached = np.empty(64, np.int64)
-    for rank in range(count):
-        row = order[rank]
-        node = leaf[row]
-        if node < 0:
-            continue
-        segments = 0
-        while node >= 0:
-            p = path[node]
-            crossed[segments] = p
-            reached[segments] = end[node] // block
-            segments += 1
-            node = above[p]
-        steps += segments
-        full = reached[0]
-        first_run = runs
-        at = 0  # blocks of the path looked up so far
-        known = True
-        for s in range(segments - 1, -1, -1):
-            p = crossed[s]
-            d = reached[s]
-            base = first[p]
-            top = base + height[p]
-            if d <= head_start[p] // block:
-                continue  # owns no block here
-            if known:
-                i = top - 1
-                while i >= base and at < d:
-                    e = toucher[i]
-                    to = min(np.int64(depth[i]), d)
-                    if runs > first_run and run_last[runs - 1] == e:
-                        run_blocks[runs - 1] += to - at
-                    else:
-                        if runs == capacity:
-                            run_request = _grown(run_request)
-                            run_start = _grown(run_start)
-                            run_blocks = _grown(run_blocks)
-                            run_distance = _grown(run_distance)
-                            run_last = _grown(run_last)
-                            capacity *= 2
-                        run_request[runs] = row
-                        run_start[runs] = at
-                        run_blocks[runs] = to - at
-                        run_last[runs] = e
-                        runs += 1
-                    at = to
-                    i -= 1
-                    steps += 1
-                known = at == d  # below a block that nobody touched, nobody touched any
-            while top > base and depth[top - 1] <= d:
-                top -= 1
-            depth[top] = d
-            toucher[top] = rank
-            height[p] = top + 1 - base
-        hits[row] = at
-        # Distances first, all of them: the touch must not be seen by the look-up it follows.
-        for u in range(first_run, runs):
-            older = 0
-            i = run_last[u] + 1
-            while i > 0:
-                older += newer[i]
-                i &= i - 1
-            run_distance[u] = cached - older
-        for u in range(first_run, runs):
-            e = run_last[u]
-            i = e + 1
-            while i <= count:
-                newer[i] -= run_blocks[u]
-                i += i & -i
-            run_last[u] = order[e]
-        cached += full - at
-        i = rank + 1
-        while i <= count:
-            newer[i] += full
-            i += i & -i
-    return (
-        run_request[:runs],
-        run_start[:runs],
-        run_blocks[:runs],
-        run_distance[:runs],
-        run_last[:runs],
-        hits,
-        cached,
-        steps,
-    )
-
-
-@njit(cache=True)
-def _session_overlap(
-    path: Any, above: Any, head_start: Any, first: Any, end: Any, leaf: Any, grouped: Any, session: Any, block: int
-) -> Any:
-    depth = np.empty(len(path), np.int32)
-    toucher = np.empty(len(path), np.int32)
-    height = np.zeros(len(above), np.int32)
-    owner = np.full(len(above), -1, np.int64)  # session that a stack belongs to: another's is empty
-    shared = np.zeros(len(leaf), np.int64)
-    deepest = np.full(len(leaf), -1, np.int32)
-    for row in grouped:
-        node = leaf[row]
-        looking = True
-        while node >= 0:
-            p = path[node]
-            d = end[node] // block
-            node = above[p]
-            if d <= head_start[p] // block:
-                continue
-            base = first[p]
-            if owner[p] != session[row]:
-                owner[p] = session[row]
-                height[p] = 0
-            top = base + height[p]
-            if looking and top > base:
-                looking = False
-                to = min(np.int64(depth[base]), d)
-                shared[row] = to
-                i = top - 1
-                while depth[i] < to:
-                    i -= 1
-                deepest[row] = toucher[i]
-            while top > base and depth[top - 1] <= d:
-                top -= 1
-            depth[top] = d
-            toucher[top] = row
-            height[p] = top + 1 - base
-    return shared, deepest

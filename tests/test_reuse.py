@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.heavy_paths import heavy_paths, shared_tokens
+from analysis.path_stacks import lru_runs, path_stacks
 from analysis.reuse import Reuse, reuse
 from tests import naive
 
@@ -108,6 +109,20 @@ def test_equals_a_per_block_lru_at_every_capacity(workload: Any) -> None:
     # Flat from the distinct blocks on, at the ceiling; and the ceiling's identity.
     assert before.tolist() == found.hit_blocks.tolist()
     assert found.hit_blocks.sum() == found.full_blocks.sum() - distinct
+
+
+@settings(deadline=None, max_examples=50)
+@given(workloads())
+def test_room_for_runs_grows_as_needed(workload: Any) -> None:
+    _, tree, order, block, _, arrival = workload
+    found, _ = run(tree, order, block, arrival)
+    stacks = path_stacks(heavy_paths(tree.parent, tree.start), tree.end, block)
+    rows = np.array(order, np.int32)
+    runs, hits, distinct, steps = lru_runs(stacks, tree.leaf.astype(np.int32), rows, room=0)
+    for grown, expected in zip(runs[:4], found[:4], strict=True):
+        assert grown.tolist() == expected.tolist()
+    assert rows[runs.last_rank].tolist() == found.last_request.tolist()
+    assert (hits.tolist(), distinct, steps) == (found.hit_blocks.tolist(), found.distinct_blocks, found.steps)
 
 
 @settings(deadline=None, max_examples=100)
