@@ -1,0 +1,1 @@
+"""The questions in SQL, one file each."""

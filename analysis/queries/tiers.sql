@@ -1,0 +1,23 @@
+-- Hit tokens by cache tier: tier 1 holds stack distances below its capacity, tier 2 the next ones, and so on (inclusive LRU).
+CREATE OR REPLACE MACRO tiers(axis, block, capacities) AS TABLE
+WITH limits AS (
+  SELECT
+    generate_subscripts(capacities, 1) AS tier,
+    unnest(capacities)::BIGINT AS size
+),
+edges AS (SELECT tier, size, sum(size) OVER (ORDER BY tier)::BIGINT AS upto FROM limits),
+base AS (SELECT "group", sum(prefix_tokens)::BIGINT AS prefix_tokens FROM grouped(axis) GROUP BY "group"),
+hits AS (
+  SELECT g."group", e.tier,
+    sum(greatest(0, least(r.blocks, e.upto - r.distance_blocks))
+      - greatest(0, least(r.blocks, e.upto - e.size - r.distance_blocks))) AS blocks
+  FROM grouped(axis) g JOIN runs r ON r.request = g.row CROSS JOIN edges e
+  GROUP BY g."group", e.tier
+)
+SELECT
+  base."group", e.tier, e.size AS capacity_blocks, e.size * block AS capacity_tokens,
+  (coalesce(hits.blocks, 0) * block)::BIGINT AS hit_tokens, prefix_tokens,
+  coalesce(hits.blocks, 0) * block / nullif(prefix_tokens, 0) AS hit_rate
+FROM base CROSS JOIN edges e
+LEFT JOIN hits ON hits."group" = base."group" AND hits.tier = e.tier
+ORDER BY base."group", e.tier;

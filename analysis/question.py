@@ -1,0 +1,117 @@
+"""What is asked of a dataset: block size, arrivals, window, definition, groups and filters."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+AXES = (
+    "trajectory_type",
+    "role",
+    "trigger",
+    "work",
+    "transition",
+    "model",
+    "agent",
+    "source",
+    "session",
+    "day",
+    "turn",
+    "gap",
+    "prompt_length",
+)
+DEFINITIONS = ("tracetower", "kvcache-simulator", "aiperf")
+TEXT_BLOCK_TOKENS = 64
+
+
+class BadQuestion(ValueError):
+    """The question makes no sense of this dataset; the message names the choices."""
+
+
+class NeedsArrivals(BadQuestion):
+    """Times are relative and sessions would all start at 0, so an arrival model has to be named."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what} depends on when sessions start, and this dataset only knows times inside a session. Name an arrival "
+            "model: --arrivals staggered:600 (a session every 600 s), poisson:60 (60 an hour) or closed:8 (8 at a time)"
+        )
+
+
+class Question(NamedTuple):
+    """One question's choices. `where` holds (axis, value) pairs; values of one axis are alternatives."""
+
+    block_size: int | None = None
+    arrivals: str = "recorded"
+    window: str = "all"
+    definition: str = "tracetower"
+    where: tuple[tuple[str, str], ...] = ()
+    timezone: str = "UTC"
+
+
+class Window(NamedTuple):
+    """Which requests count: all, the last fraction of them, or those that arrive in [from_s, to_s)."""
+
+    last: float | None = None
+    from_s: float | None = None
+    to_s: float | None = None
+
+
+def parse_window(text: str) -> Window:
+    """Read "all", "last:F" or "from:T,to:T" (seconds from the trace's start).
+
+    Raises:
+        BadQuestion: for anything else.
+    """
+    if text == "all":
+        return Window()
+    number = r"(-?\d+(?:\.\d+)?(?:e-?\d+)?)"
+    if found := re.fullmatch(rf"last:{number}", text):
+        share = float(found[1])
+        if 0 < share <= 1:
+            return Window(last=share)
+        raise BadQuestion(f"--window last:F takes a fraction above 0 and up to 1, not {found[1]}")
+    if found := re.fullmatch(rf"(?:from:{number})?,?(?:to:{number})?", text):
+        if text:
+            return Window(
+                from_s=float(found[1]) if found[1] is not None else None,
+                to_s=float(found[2]) if found[2] is not None else None,
+            )
+    raise BadQuestion(f"--window {text!r} is none of: all, last:0.5, from:0,to:3600")
+
+
+def check_axis(axis: str) -> str:
+    """Return `axis` if it is one.
+
+    Raises:
+        BadQuestion: the message lists the axes.
+    """
+    if axis not in AXES:
+        raise BadQuestion(f"unknown axis {axis!r}. Axes: {', '.join(AXES)}")
+    return axis
+
+
+def block_choice(asked: int | None, native: list[int]) -> int:
+    """The block size to use: the one asked for, else the largest native block, 64 for text.
+
+    Raises:
+        BadQuestion: where the size is not a multiple of every native block.
+    """
+    whole = [n for n in native if n > 1]
+    size = asked if asked is not None else (max(whole) if whole else TEXT_BLOCK_TOKENS)
+    if size < 1:
+        raise BadQuestion("--block-size must be at least 1")
+    bad = sorted({n for n in native if size % n})
+    if bad:
+        least = _multiple(native)
+        raise BadQuestion(
+            f"block size {size} is no multiple of the native block of {', '.join(map(str, bad))} tokens in this dataset. "
+            f"Choices: {least}, {2 * least}, {4 * least}, … (multiples of {least})"
+        )
+    return size
+
+
+def _multiple(sizes: list[int]) -> int:
+    import math
+
+    return math.lcm(*sizes) if sizes else 1
