@@ -1,0 +1,19 @@
+"""Longest prefix: the replica that holds most of the prompt, ties to the lowest index. It has no load term."""
+
+from __future__ import annotations
+
+from numba import njit
+
+from analysis.routers.fleet import SIGNATURE, Fleet, Memory, Policy
+
+
+@njit(SIGNATURE, cache=True)
+def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
+    best = -1
+    for r in range(len(fleet.alive)):
+        if fleet.alive[r] and (best < 0 or fleet.held[r] > fleet.held[best]):
+            best = r
+    return best
+
+
+POLICY = Policy(_choose)

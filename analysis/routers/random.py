@@ -1,0 +1,15 @@
+"""Uniform random, for every request: what a load balancer without a session header does."""
+
+from __future__ import annotations
+
+from numba import njit
+
+from analysis.routers.fleet import SIGNATURE, Fleet, Memory, Policy, draw_alive
+
+
+@njit(SIGNATURE, cache=True)
+def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
+    return draw_alive(memory.rng, fleet.alive)
+
+
+POLICY = Policy(_choose, seeded=True)

@@ -1,0 +1,17 @@
+"""Round robin over requests (vLLM production-stack RoundRobinRouter)."""
+
+from __future__ import annotations
+
+from numba import njit
+
+from analysis.routers.fleet import SIGNATURE, Fleet, Memory, Policy, next_alive
+
+
+@njit(SIGNATURE, cache=True)
+def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
+    chosen = next_alive(fleet.alive, memory.ints[0] - 1)  # ints[0]: one behind the last choice
+    memory.ints[0] = chosen + 1
+    return chosen
+
+
+POLICY = Policy(_choose)

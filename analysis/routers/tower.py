@@ -1,0 +1,17 @@
+"""Tower."""
+
+from __future__ import annotations
+
+from numba import njit
+
+from analysis.routers.fleet import SIGNATURE, Fleet, Memory, Policy, least
+
+
+@njit(SIGNATURE, cache=True)
+def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
+    if fleet.last[session] >= 0:
+        return fleet.last[session]
+    return least(fleet.running, fleet.alive, -1)
+
+
+POLICY = Policy(_choose)
