@@ -32,7 +32,8 @@ class Arrivals(NamedTuple):
     def __str__(self) -> str:
         if self.kind == "recorded":
             return self.kind
-        return f"{self.kind}:{self.value:g}" + (f":{self.seed}" if self.kind == "poisson" else "")
+        value = int(self.value) if self.value.is_integer() else self.value
+        return f"{self.kind}:{value}" + (f":{self.seed}" if self.kind == "poisson" else "")
 
 
 class Sessions(NamedTuple):

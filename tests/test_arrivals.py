@@ -30,6 +30,7 @@ def requests(*rows: tuple[float, int, float, int, int]) -> Requests:
         ("recorded", Arrivals()),
         ("staggered:600", Arrivals("staggered", 600.0)),
         ("staggered:0.5", Arrivals("staggered", 0.5)),
+        ("staggered:1234567.25", Arrivals("staggered", 1234567.25)),
         ("poisson:30", Arrivals("poisson", 30.0, 0)),
         ("poisson:30:7", Arrivals("poisson", 30.0, 7)),
         (" closed:4 ", Arrivals("closed", 4.0)),
