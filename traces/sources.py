@@ -149,6 +149,11 @@ class Head:
             return None
 
     @property
+    def source(self) -> Source:
+        """The input itself, for what only its end tells (Parquet, SQLite)."""
+        return self._source
+
+    @property
     def siblings(self) -> Mapping[str, Source]:
         """The other files of the same folder or archive."""
         return self._source.siblings

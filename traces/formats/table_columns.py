@@ -1,0 +1,193 @@
+"""Column names as people write them, and what they mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+NAMES: dict[str, tuple[str, ...]] = {
+    "time": (
+        "start",
+        "start_time",
+        "started_at",
+        "ts",
+        "timestamp",
+        "time",
+        "created_at",
+        "arrived_at",
+        "arrival_time",
+        "arrival",
+        "created",
+        "request_time",
+        "timestamp_s",
+        "timestamp_ms",
+        "timestamp_us",
+        "timestamp_ns",
+        "start_time_ms",
+        "start_time_unix_nano",
+        "timestamp_start_unix_ms",
+    ),
+    "end": ("end", "end_time", "ended_at", "completed_at", "end_time_ms", "end_time_unix_nano"),
+    "duration": ("duration_s", "latency_s", "duration_ms", "latency_ms", "duration_e2e_ms"),
+    "ttft": ("ttft_s", "ttft_ms", "time_to_first_token_s", "time_to_first_token_ms"),
+    "request_id": ("request_id",),
+    "id": ("id",),
+    "logical_id": ("logical_id",),
+    "session": ("session_id", "conversation_id", "thread_id", "session"),
+    "parent_session": ("parent_session_id",),
+    "model": ("model", "model_name"),
+    "provider": ("provider",),
+    "status": ("status", "status_code", "http_status"),
+    "error": ("error",),
+    "stop_reason": ("stop_reason", "finish_reason"),
+    "agent": ("agent", "agent_name"),
+    "prompt": ("prompt",),
+    "messages": ("messages",),
+    "system": ("system",),
+    "tools": ("tools",),
+    "token_ids": ("token_ids", "prompt_token_ids"),
+    "hash_ids": ("hash_ids", "block_hashes", "total_hashes"),
+    "block_size": ("block_size",),
+    "response": ("response", "completion"),
+    "usage": ("usage",),
+    "input_tokens": (
+        "input_tokens",
+        "prompt_tokens",
+        "input_length",
+        "ContextTokens",
+        "input_len",
+        "prompt_len",
+        "prompt_length",
+        "num_prefill_tokens",
+        "request_tokens",
+        "isl",
+    ),
+    "output_tokens": (
+        "output_tokens",
+        "completion_tokens",
+        "output_length",
+        "GeneratedTokens",
+        "output_len",
+        "num_decode_tokens",
+        "response_tokens",
+        "osl",
+    ),
+    "cached_tokens": ("cached_tokens", "cache_read_tokens"),
+}
+"""What a column can mean -> the names it goes by, the likeliest first. Case, spaces and punctuation do not matter."""
+
+PROMPTS = ("token_ids", "messages", "prompt", "hash_ids")
+"""Columns that hold a prompt; the first that has a value is used."""
+
+_USAGE_FIELDS = frozenset(
+    [
+        "cached_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+        "cached_input_tokens",
+        "cache_read_input_tokens",
+        "cache_creation_input_tokens",
+        "cache_write_input_tokens",
+        "cache_creation_tokens",
+        "prompt_cache_hit_tokens",
+        "prompt_cache_read_tokens",
+        "prompt_cache_write_tokens",
+        "num_cached_tokens",
+        "reasoning_tokens",
+        "reasoning_output_tokens",
+        "total_tokens",
+        "prompt_tokens_details",
+        "completion_tokens_details",
+        "input_tokens_details",
+        "output_tokens_details",
+        "cache_creation",
+    ]
+)
+_COUNTS = {"input_tokens": "input_tokens", "output_tokens": "output_tokens", "cached_tokens": "cached_tokens"}
+_KEEP = frozenset(
+    [
+        "input_tokens",
+        "prompt_tokens",
+        "input_length",
+        "ContextTokens",
+        "output_tokens",
+        "completion_tokens",
+        "output_length",
+        "GeneratedTokens",
+        "cached_tokens",
+        "cache_read_tokens",
+    ]
+)
+
+
+class Columns(NamedTuple):
+    """The columns of a row: meaning -> columns to look in, and the flat usage columns as (column, usage field)."""
+
+    found: dict[str, tuple[str, ...]]
+    usage: tuple[tuple[str, str], ...]
+
+    @property
+    def tells_lengths(self) -> bool:
+        """Whether a prompt, a usage object or a number of tokens is among them."""
+        return any(name in self.found for name in (*PROMPTS, "usage", "input_tokens", "output_tokens"))
+
+    @property
+    def tells_a_call(self) -> bool:
+        """Whether a row is a model call, its lengths known or not."""
+        return self.tells_lengths or ("time" in self.found and ("model" in self.found or "session" in self.found))
+
+
+def plain(name: str) -> str:
+    """`name` without case, spaces and punctuation."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+_MEANING = {plain(name): meaning for meaning, names in NAMES.items() for name in (meaning, *names)}
+_MEANING |= {plain(name): meaning for meaning, names in NAMES.items() for name in names}
+
+
+def checked_mapping(mapping: Mapping[str, str] | None) -> dict[str, str]:
+    """`--map NAME=COLUMN` as meaning -> column.
+
+    Raises:
+        ValueError: for a NAME that means nothing here; the message lists the names.
+    """
+    out: dict[str, str] = {}
+    for name, column in (mapping or {}).items():
+        meaning = _MEANING.get(plain(name))
+        if meaning is None:
+            known = ", ".join(sorted(n for names in NAMES.values() for n in names[:1]))
+            raise ValueError(f"--map {name}=…: no such name. Known: {known}")
+        out[meaning] = column
+    return out
+
+
+def resolve(columns: Iterable[str], mapping: Mapping[str, str]) -> Columns:
+    """What the `columns` of a row mean. `mapping`: meaning -> column, as `checked_mapping` gives it."""
+    present = [c for c in columns if isinstance(c, str)]
+    by_plain: dict[str, str] = {}
+    for column in present:
+        by_plain.setdefault(plain(column), column)
+    mapped = {column for column in mapping.values() if column in present}
+    found: dict[str, tuple[str, ...]] = {}
+    for meaning, names in NAMES.items():
+        if meaning in mapping:
+            if mapping[meaning] in present:
+                found[meaning] = (mapping[meaning],)
+            continue
+        hits = (by_plain.get(plain(name)) for name in names)
+        usable = tuple(dict.fromkeys(h for h in hits if h is not None and h not in mapped))
+        if usable:
+            found[meaning] = usable
+    usage: list[tuple[str, str]] = []
+    for meaning, field in _COUNTS.items():
+        for column in found.get(meaning, ())[:1] if meaning in mapping else found.get(meaning, ()):
+            usage.append((column, column if column in _KEEP and meaning not in mapping else field))
+    taken = {column for column, _ in usage} | mapped
+    for column in present:
+        if column not in taken and (
+            column in _USAGE_FIELDS or column.startswith(("gen_ai.usage.", "llm.token_count."))
+        ):
+            usage.append((column, column))
+    return Columns(found, tuple(usage))
