@@ -166,7 +166,8 @@ class Builder:
         elif prompt is not None:
             namespace, block, tail = "dataset", 1, None
             tokenizer = self.tokenizer
-            lengths = "provider" if request.input_tokens is not None and prompt.completeness != "full" else "tokenizer"
+            counted = request.input_tokens is not None and prompt.completeness != "full"
+            lengths = prompt.lengths or ("provider" if counted else "tokenizer")
         else:
             namespace, block, tail, tokenizer = None, None, None, None
             lengths = "provider" if request.input_tokens is not None else "trace"

@@ -12,6 +12,7 @@ READERS: dict[str, str] = {
     "weka": "traces.formats.weka",
     "mooncake": "traces.formats.mooncake",
     "claude_code": "traces.formats.claude_code",
+    "codex": "traces.formats.codex",
     "table": "traces.formats.table",
 }
 """Format name -> module. A new format is one module, one line here and one test file."""

@@ -59,11 +59,16 @@ class Base(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """A prompt: `base`'s tokens, then `pieces`. completeness: full | no_head | structure."""
+    """A prompt: `base`'s tokens, then `pieces`. completeness: full | no_head | structure.
+
+    `lengths` says who counted the tokens: provider | tokenizer. Empty: the provider where its count is known and the
+    prompt is not full.
+    """
 
     pieces: tuple[Piece, ...]
     base: Base | None = None
     completeness: str = "full"
+    lengths: str = ""
 
 
 class Blocks(NamedTuple):
