@@ -32,7 +32,7 @@ def calibrate(work: tuple[float, float], seconds: tuple[float, float]) -> Calibr
     Raises:
         ValueError: the points do not determine a positive rate, or give a negative fixed time.
     """
-    (w0, w1), (t0, t1) = sorted(zip(work, seconds, strict=True))
+    (w0, t0), (w1, t1) = sorted(zip(work, seconds, strict=True))
     if w0 == w1:
         raise ValueError("the two points do the same work: measure at two different lengths or batches")
     if min(t0, t1) <= 0 or w0 < 0:
