@@ -38,14 +38,20 @@ def tool_class(name: str) -> str:
     return "mcp" if name.lower().startswith(("mcp__", "mcp_")) else "custom"
 
 
-def classify(names: Iterable[str]) -> tuple[str, tuple[str, ...]]:
-    """The kind of work of one answer, and the classes of the tools that it calls.
+def work_of(classes: Iterable[str]) -> str:
+    """The kind of work of an answer that calls tools of `classes`.
 
-    Work is the weightiest class called: edit, then execute, plan, explore; any other call is `other`, and an answer
-    without calls is `unknown` (the caller may know better). The classes come sorted, each once.
+    The weightiest class called counts: edit, then execute, plan, explore; other calls are `other`, and without calls it
+    is `unknown` (the caller may know better).
     """
-    classes = {tool_class(name) for name in names}
+    called = set(classes)
     for work in ("edit", "execute", "plan", "explore"):
-        if work in classes:
-            return work, tuple(sorted(classes))
-    return ("other" if classes else "unknown"), tuple(sorted(classes))
+        if work in called:
+            return work
+    return "other" if called else "unknown"
+
+
+def classify(names: Iterable[str]) -> tuple[str, tuple[str, ...]]:
+    """(work, classes) of an answer that calls the tools `names`; the classes come sorted, each once."""
+    classes = tuple(sorted({tool_class(name) for name in names}))
+    return work_of(classes), classes

@@ -1,4 +1,4 @@
-"""From lines to calls: which lines are one model call, what each call was given, and which session it belongs to.
+"""From lines to calls in sessions: what each call was given, which call it continues, which session it belongs to.
 
 A call is one message id. Its inputs are the user lines between it and the call before it on the way up the tree of
 `parentUuid`, and every other result of a tool that the call before it used (parallel results hang beside each other).
@@ -6,268 +6,171 @@ A call is one message id. Its inputs are the user lines between it and the call 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from array import array
+from typing import NamedTuple
 
 import msgspec
 
-from traces.formats.claude_lines import Line, Part, ToolUse
-from traces.usage import Usage
-
-
-class Call(msgspec.Struct):
-    """One model call. `parent` is the call whose prompt and answer the prompt continues, as the transcript tells it."""
-
-    key: str
-    dedupe_key: str | None
-    session: str
-    first: Line
-    lines: int = 1
-    last_s: float | None = None
-    usage: Usage | None = None
-    model: str | None = None
-    stop_reason: str | None = None
-    copied: bool = False
-    reply: list[Part] = msgspec.field(default_factory=list)
-    uses: list[ToolUse] = msgspec.field(default_factory=list)
-    inputs: list[Line] = msgspec.field(default_factory=list)
-    parent: Call | None = None
-    compaction: bool = False
-    dangling: bool = False  # its history starts in another file
-
-    @property
-    def input_tokens(self) -> int | None:
-        """All prompt tokens, as the provider counted them."""
-        return self.usage.input_tokens if self.usage else None
-
-    @property
-    def read_tokens(self) -> int | None:
-        """Prompt tokens that the provider found cached."""
-        return self.usage.cache_read_tokens if self.usage else None
-
-    @property
-    def cached_total(self) -> int | None:
-        """Prompt tokens in the provider's cache once the call was made: read or written."""
-        if self.usage is None or self.usage.cache_read_tokens is None:
-            return None
-        return self.usage.cache_read_tokens + (self.usage.cache_write_tokens or 0)
+from traces.formats.claude_store import ASIDE, BOUNDARY, MISSING, SUMMARY, USER, TranscriptStore
 
 
 class Chain(msgspec.Struct):
-    """One session of this file: the main conversation, or one sub-agent."""
+    """One session of this file: the main conversation, or one sub-agent. Calls by number."""
 
     key: str
     role: str
     parent_key: str | None = None
-    spawn: Call | None = None
+    spawn: int | None = None
     forked_from: str | None = None
     version: str | None = None
     first_s: float | None = None
     last_s: float | None = None
-    calls: list[Call] = msgspec.field(default_factory=list)
+    calls: array[int] = msgspec.field(default_factory=lambda: array("q"))
 
 
-class Transcript(msgspec.Struct):
-    """What a file holds, calls in the order of their first lines. Counts are of lines."""
+class Inputs(NamedTuple):
+    """What a call was given: lines, the call before (-1: none in this file), whether history was replaced or is
+    elsewhere."""
 
-    calls: list[Call]
-    chains: dict[str, Chain]
-    spawned: dict[str, tuple[str, Call]]  # sub-agents of other files: session key -> (session key, call)
-    used: int
-    repeated: int
-    ignored: int
+    lines: list[int]
+    parent: int
+    compaction: bool
+    dangling: bool
 
 
-class TranscriptBuilder:
-    """Collects lines, then resolves them."""
+class Chains:
+    """The sessions of a stored transcript, and the way up from each call."""
 
-    def __init__(self) -> None:
-        self.lines: list[Line] = []
-        self.parents: list[int] = []  # position of the line that a line hangs on, -1: none
-        self.unresolved: list[int] = []
-        self.by_uuid: dict[str, int] = {}
-        self.results: dict[int, list[int]] = {}
-        self.latest: dict[tuple[str, str | None, bool], int] = {}
-        self.calls: dict[str, Call] = {}
-        self.call_of: dict[int, Call] = {}
-        self.repeated = 0
+    def __init__(self, store: TranscriptStore) -> None:
+        self.store = store
+        self.keys: list[str] = []
+        self._key_at: dict[str, int] = {}
+        self.session = array("i")  # of each line
+        self.by_key: dict[str, Chain] = {}
+        self.used = 0
+        self._asked = (-1, Inputs([], -1, False, False))
+        self._sessions()
+        self.parent = array("q")  # of each call
+        self._calls()
+        self._link()
 
-    def add(self, line: Line) -> None:
-        """Take the next line of the file."""
-        if line.uuid is not None and line.uuid in self.by_uuid:
-            self.repeated += 1
-            return
-        at = len(self.lines)
-        self.lines.append(line)
-        stream = (line.session, line.agent, line.side)
-        found = -1 if line.parent is None else self.by_uuid.get(line.parent, -1)
-        if found < 0 and line.parent is not None:
-            self.unresolved.append(at)
-        elif found >= 0:
-            line.parent = self.lines[found].uuid  # one string of each id is enough
-        if found < 0 and not line.rooted:
-            found = self.latest.get(stream, -1)
-        self.parents.append(found)
-        if line.uuid is not None:
-            self.by_uuid[line.uuid] = at
-        self.latest[stream] = at
-        for result in line.results:
-            self.results.setdefault(result, []).append(at)
-        if line.kind == "assistant":
-            self._block(at, line)
+    def chain(self, call: int) -> Chain:
+        """The session of a call."""
+        return self.by_key[self.keys[self.session[self.store.calls.first[call]]]]
 
-    def _block(self, at: int, line: Line) -> None:
-        key = line.call or (f"uuid:{line.uuid}" if line.uuid is not None else f"line:{line.ordinal}")
-        call = self.calls.get(key)
-        if call is None:
-            dedupe = None if key.startswith("line:") else key
-            call = self.calls[key] = Call(key, dedupe, "", line)
-        else:
-            call.lines += 1
-        known = {part.key for part in call.reply}
-        fresh = [part for part in line.parts if part.key not in known]
-        if line.parts and not fresh:
-            self.repeated += 1
-            call.lines -= 1
-        call.reply += fresh
-        call.uses += [use for use in line.uses if use not in call.uses]
-        call.usage = _later(call.usage, line.usage)
-        call.model = line.model or call.model
-        call.stop_reason = line.stop_reason or call.stop_reason
-        call.copied = call.copied or line.copied
-        if line.at_s is not None:
-            call.last_s = max(line.at_s, call.last_s or line.at_s)
-        self.call_of[at] = call
-        line.parts = line.uses = ()
+    def inputs(self, call: int) -> Inputs:
+        """What a call was given (the latest answer is remembered: it is asked for several times in a row)."""
+        if self._asked[0] != call:
+            self._asked = call, self._walk_up(call)
+        return self._asked[1]
 
-    def build(self) -> Transcript:
-        """Resolve parents, sessions and inputs."""
-        for at in self.unresolved:
-            # A line may hang on one that comes later in the file; what is still missing lies in another file.
-            found = self.by_uuid.get(self.lines[at].parent or "", -1)
-            if found >= 0 and found != at:
-                self.parents[at] = found
-        calls = list(self.calls.values())
-        first_at = {id(call): at for at, call in reversed(self.call_of.items())}
-        keys = self._session_keys()
-        chains: dict[str, Chain] = {}
-        for at, line in enumerate(self.lines):
-            self._extend(chains, keys[at], line)
-        used: set[int] = set()
-        for call in calls:
-            at = first_at[id(call)]
-            call.session = keys[at]
-            self._inputs(call, at, keys, used)
-            chains[call.session].calls.append(call)
-        self._link(chains, keys)
-        spawned = dict(self._spawned(keys))
-        lines = sum(call.lines - 1 for call in calls) + len(used)
-        ignored = len(self.lines) - len(self.call_of) - len(used)
-        return Transcript(calls, chains, spawned, lines, self.repeated, ignored)
-
-    def _session_keys(self) -> list[str]:
-        """The session of each line; an inline side chain is a session of its own, named by the line it starts with."""
-        keys: list[str] = []
-        for at, line in enumerate(self.lines):
-            if line.agent is not None:
-                keys.append(f"{line.session}/{line.agent}")
-            elif not line.side:
-                keys.append(line.session)
-            else:
-                above = self.parents[at]
-                inherits = 0 <= above < at and self.lines[above].side and self.lines[above].agent is None
-                keys.append(keys[above] if inherits else f"{line.session}/{line.uuid or line.ordinal}")
-        return keys
-
-    def _extend(self, chains: dict[str, Chain], key: str, line: Line) -> None:
-        chain = chains.get(key)
-        if chain is None:
-            role = "side" if (line.agent or "").startswith("aside") else "subagent" if _aside(line) else "main"
-            parent = line.session if _aside(line) and line.session != f"agent-{line.agent}" else None
-            chain = chains[key] = Chain(key, role, parent)
-        chain.version = chain.version or line.version
-        if line.at_s is not None:
-            chain.first_s = min(line.at_s, chain.first_s if chain.first_s is not None else line.at_s)
-            chain.last_s = max(line.at_s, chain.last_s if chain.last_s is not None else line.at_s)
-
-    def _inputs(self, call: Call, first: int, keys: list[str], used: set[int]) -> None:
-        at, found, seen = self.parents[first], [], {first}
-        at_start = first
+    def _walk_up(self, call: int) -> Inputs:
+        store, lines = self.store, self.store.lines
+        first = store.calls.first[call]
+        found: list[int] = []
+        seen = {first}
+        at, top, parent, compaction = lines.parent[first], first, -1, False
         while at >= 0 and at not in seen:
             seen.add(at)
-            line = self.lines[at]
-            other = self.call_of.get(at)
-            if keys[at] != call.session and (_aside(line) or _aside(call.first)):
+            if self.session[at] != self.session[first] and (lines.flags[at] | lines.flags[first]) & ASIDE:
                 break  # a sub-agent does not continue the prompt of the conversation that started it
-            if other is not None and other is not call:
-                if other.first.ordinal < call.first.ordinal:
-                    call.parent = other
+            if lines.call[at] not in (-1, call):
+                parent = lines.call[at] if store.calls.first[lines.call[at]] < first else -1
                 break
-            at_start = at
-            if line.kind == "boundary":
-                call.compaction = True
-                break
-            if line.kind == "user":
+            top = at
+            if lines.flags[at] & USER:
                 found.append(at)
-                if line.summary:
-                    call.compaction = True
+            if lines.flags[at] & (BOUNDARY | SUMMARY):
+                compaction = True
+                break
+            at = lines.parent[at]
+        found.reverse()
+        if parent >= 0:
+            at = store.calls.results[parent]
+            beside = []
+            while at >= 0:
+                if at not in seen and at < first and self.session[at] == self.session[first]:
+                    beside.append(at)
+                at = lines.next_result[at]
+            if beside:
+                found = sorted(found + beside)
+        dangling = parent < 0 and not compaction and bool(lines.flags[top] & MISSING)
+        return Inputs(found, parent, compaction, dangling)
+
+    def spawned(self) -> dict[str, int]:
+        """Sub-agents whose results are here, by session key, with the calls that started them."""
+        store, found = self.store, {}
+        for at, agent in store.agents:
+            call = store.users.get(store.lines.result[at])
+            if call is not None:
+                found[f"{store.streams[store.lines.stream[at]].session}/{agent}"] = call
+        return found
+
+    def _sessions(self) -> None:
+        store, lines = self.store, self.store.lines
+        for at in range(len(lines)):
+            stream = store.streams[lines.stream[at]]
+            if stream.agent is not None:
+                session = self._position(f"{stream.session}/{stream.agent}")
+            elif not stream.side:
+                session = self._position(stream.session)
+            else:
+                above = lines.parent[at]
+                if 0 <= above < at and store.streams[lines.stream[above]][1:] == (None, True):
+                    session = self.session[above]
+                else:
+                    session = self._position(
+                        f"{stream.session}/{store.side_roots[at][1] if at in store.side_roots else lines.ordinal[at]}"
+                    )
+            self.session.append(session)
+            self._extend(self.keys[session], at)
+
+    def _position(self, key: str) -> int:
+        found = self._key_at.get(key)
+        if found is None:
+            found = self._key_at[key] = len(self.keys)
+            self.keys.append(key)
+        return found
+
+    def _extend(self, key: str, at: int) -> None:
+        store, lines = self.store, self.store.lines
+        chain = self.by_key.get(key)
+        if chain is None:
+            stream = store.streams[lines.stream[at]]
+            aside = bool(lines.flags[at] & ASIDE)
+            role = "side" if (stream.agent or "").startswith("aside") else "subagent" if aside else "main"
+            named = aside and stream.session != f"agent-{stream.agent}"
+            chain = self.by_key[key] = Chain(key, role, stream.session if named else None)
+        chain.version = chain.version or store.names.values[lines.version[at]]
+        moment = lines.at_s[at]
+        if not math.isnan(moment):
+            chain.first_s = moment if chain.first_s is None else min(moment, chain.first_s)
+            chain.last_s = moment if chain.last_s is None else max(moment, chain.last_s)
+
+    def _calls(self) -> None:
+        used = bytearray(len(self.store.lines))
+        for call in range(len(self.store.calls)):
+            given = self.inputs(call)
+            for at in given.lines:
+                used[at] = 1
+            self.parent.append(given.parent)
+            chain = self.chain(call)
+            chain.calls.append(call)
+            if given.parent >= 0 and chain.role == "main":
+                before = self.chain(given.parent)
+                if before is not chain and chain.forked_from is None:
+                    chain.forked_from = before.key
+        self.used = sum(used)
+
+    def _link(self) -> None:
+        """Side chains to the calls that gave them their task, each call once per task."""
+        store = self.store
+        waiting = {task: list(calls) for task, calls in store.tasks.items()}
+        for at, (task, _) in store.side_roots.items():
+            chain = self.by_key[self.keys[self.session[at]]]
+            for call in waiting.get(task, ()) if task is not None else ():
+                if chain.spawn is None and self.chain(call) is not chain:
+                    chain.spawn, chain.parent_key = call, self.chain(call).key
+                    waiting[task].remove(call)  # type: ignore[index]
                     break
-            at = self.parents[at]
-        missing = self.lines[at_start].parent is not None and self.parents[at_start] < 0
-        call.dangling = missing and call.parent is None and not call.compaction
-        if call.parent is not None:
-            for use in call.parent.uses:
-                for at in self.results.get(use.id, ()):
-                    if at not in seen and keys[at] == call.session and self.lines[at].ordinal < call.first.ordinal:
-                        found.append(at)
-                        seen.add(at)
-        found.sort()
-        used.update(found)
-        call.inputs = [self.lines[at] for at in found]
-
-    def _link(self, chains: dict[str, Chain], keys: list[str]) -> None:
-        """Side chains to the calls that started them; sessions to those that they continue."""
-        waiting: dict[int, list[Call]] = {}
-        for call in self.calls.values():
-            for use in call.uses:
-                if use.prompt is not None:
-                    waiting.setdefault(use.prompt, []).append(call)
-        started: dict[str, Call] = {}
-        for at, line in enumerate(self.lines):
-            for call in waiting.get(line.prompt, ()) if line.prompt is not None else ():
-                if call.session != keys[at] and keys[at] not in started:
-                    started[keys[at]] = call
-                    waiting[line.prompt].remove(call)  # type: ignore[index]
-                    break
-        for chain in chains.values():
-            spawn = started.get(chain.key)
-            if spawn is not None:
-                chain.spawn, chain.parent_key = spawn, spawn.session
-            for call in chain.calls:
-                if chain.role == "main" and call.parent is not None and call.parent.session != chain.key:
-                    chain.forked_from = chain.forked_from or call.parent.session
-
-    def _spawned(self, keys: list[str]) -> Iterator[tuple[str, tuple[str, Call]]]:
-        users = {use.id: call for call in self.calls.values() for use in call.uses}
-        for at, line in enumerate(self.lines):
-            call = next((users[result] for result in line.results if result in users), None)
-            if line.spawned and call is not None:
-                yield f"{line.session}/{line.spawned}", (keys[at], call)
-
-
-def _aside(line: Line) -> bool:
-    return line.side or line.agent is not None
-
-
-def _later(before: Usage | None, after: Usage | None) -> Usage | None:
-    """The usage of a call of which two lines tell: the later one counts, field by field; output never shrinks."""
-    if before is None or after is None:
-        return after or before
-    merged = [b if a is None else a for b, a in zip(before[:5], after[:5], strict=True)]
-    if before.output_tokens is not None and after.output_tokens is not None:
-        merged[3] = max(before.output_tokens, after.output_tokens)
-    return Usage(*merged, after.rule)
-
-
-def texts(lines: Iterable[Line]) -> list[Part]:
-    """The parts of some lines, in order."""
-    return [part for line in lines for part in line.parts]

@@ -12,11 +12,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from traces.formats.claude_chains import Call, Chain, Transcript, TranscriptBuilder
+from traces.formats.claude_chains import Chain, Chains
 from traces.formats.claude_lines import Ignored, LineParser
-from traces.formats.claude_prompts import PromptBuilder, Told
-from traces.records import Context, Note, Record, Reject, Request, Session, Skipped
-from traces.tools import classify
+from traces.formats.claude_prompts import Prompts
+from traces.formats.claude_store import META, RESULT, TranscriptStore
+from traces.records import Context, Record, Reject, Request, Session, Skipped
+from traces.tools import CLASSES, work_of
+from traces.usage import Usage
 
 if TYPE_CHECKING:
     from traces.sources import Source
@@ -64,7 +66,7 @@ def _likeness(record: Any) -> float:
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield rejects, then sessions and their requests, then what became of the other lines."""
     parser = LineParser(context)
-    builder = TranscriptBuilder()
+    store = TranscriptStore()
     ignored: Counter[tuple[str, str]] = Counter()
     for ordinal, raw in source.lines():
         if raw is None:
@@ -80,15 +82,22 @@ def read(source: Source, context: Context) -> Iterator[Record]:
         if isinstance(line, Ignored):
             ignored[line.kind, line.reason] += 1
         else:
-            builder.add(line)
-    transcript = builder.build()
-    yield from _sessions(transcript, _session_of_folder(source.name))
-    yield from _requests(transcript, PromptBuilder(transcript, context.digest).build())
+            store.add(line)
+    store.close()
+    chains = Chains(store)
+    yield from _sessions(chains, _session_of_folder(source.name))
+    yield from _requests(chains, Prompts(chains, context.digest))
+    blocks = sum(store.calls.lines)
+    in_calls = sum(call >= 0 for call in store.lines.call)
     for (kind, reason), count in ignored.items():
         yield Skipped(kind, count, reason)
-    for kind, count in (("used", transcript.used), ("duplicate", transcript.repeated), ("ignored", transcript.ignored)):
+    for kind, count, reason in (
+        ("used", blocks - len(store.calls) + chains.used, "part of a conversation"),
+        ("duplicate", store.repeated, "logged before"),
+        ("ignored", len(store.lines) - in_calls - chains.used, "in no call's prompt"),
+    ):
         if count:
-            yield Skipped(kind, count, "line of a conversation")
+            yield Skipped(kind, count, reason)
 
 
 def _session_of_folder(name: str) -> str | None:
@@ -97,96 +106,87 @@ def _session_of_folder(name: str) -> str | None:
     return found[1] if found else None
 
 
-def _sessions(transcript: Transcript, folder: str | None) -> Iterator[Record]:
-    for chain in transcript.chains.values():
-        if not chain.calls:
+def _sessions(chains: Chains, folder: str | None) -> Iterator[Record]:
+    keys = chains.store.calls.key
+    for chain in chains.by_key.values():
+        if not len(chain.calls):
             continue
         yield Session(
             chain.key,
             parent_key=chain.parent_key or (folder if chain.role != "main" else None),
-            spawn_request_key=chain.spawn.key if chain.spawn else None,
+            spawn_request_key=None if chain.spawn is None else keys[chain.spawn],
             forked_from_key=chain.forked_from,
             agent=NAME,
             agent_version=chain.version,
             role=chain.role,
             started_at_us=None if chain.first_s is None else round(chain.first_s * 1e6),
         )
-    for key, (parent_key, call) in transcript.spawned.items():
+    for key, call in chains.spawned().items():
         # The sub-agent's own file may be another input; this one tells which call started it.
-        yield Session(key, parent_key=parent_key, spawn_request_key=call.key)
+        yield Session(key, parent_key=chains.chain(call).key, spawn_request_key=keys[call])
 
 
-def _requests(transcript: Transcript, told: dict[str, Told]) -> Iterator[Record]:
-    unlike = 0
-    for call in transcript.calls:
-        yield _request(call, transcript.chains[call.session], told[call.key])
-        usage = call.usage
-        unlike += bool(
-            usage and usage.cache_read_tokens and usage.input_tokens and usage.cache_read_tokens > usage.input_tokens
-        )
-    if unlike:
-        yield Note(f"{unlike} calls report more cached tokens than input tokens")
+def _requests(chains: Chains, prompts: Prompts) -> Iterator[Record]:
+    for call in range(len(chains.store.calls)):
+        yield _request(chains, prompts, call)
 
 
-def _request(call: Call, chain: Chain, told: Told) -> Request:
-    usage = call.usage
-    output = usage.output_tokens if usage else None
-    arrival, duration = _times(call)
-    work, classes = classify(use.name for use in call.uses)
-    if not call.uses and call.reply:
-        work = "other"
+def _request(chains: Chains, prompts: Prompts, call: int) -> Request:
+    store, calls, chain = chains.store, chains.store.calls, chains.chain(call)
+    usage = calls.usage(call) or Usage()
+    inputs = chains.inputs(call)
+    arrival, duration = _times(store, call, inputs.lines)
+    reply = prompts.reply(call)
+    classes = [name for bit, name in enumerate(CLASSES) if calls.classes[call] >> bit & 1]
+    stop_reason = store.names.values[calls.stop[call]]
     return Request(
-        key=call.key,
-        session_key=call.session,
-        ordinal=call.first.ordinal,
+        key=calls.key[call],
+        session_key=chain.key,
+        ordinal=store.lines.ordinal[calls.first[call]],
         arrival_s=arrival,
         duration_s=duration,
-        model=call.model,
-        input_tokens=usage.input_tokens if usage else None,
-        cache_read_tokens=usage.cache_read_tokens if usage else None,
-        cache_write_tokens=usage.cache_write_tokens if usage else None,
-        output_tokens=output,
-        output_complete=None if output is None else call.stop_reason is not None,
-        output_tokens_estimate=told.output_tokens_estimate,
-        reasoning_tokens=usage.reasoning_tokens if usage else None,
-        prompt=told.prompt,
-        reply=told.reply or None,
-        trigger=_trigger(call, chain),
-        work=work,
-        tool_classes=classes,
-        stop_reason=call.stop_reason,
-        compaction=call.compaction,
-        dedupe_key=call.dedupe_key,
-        copy_rank=_rank(call, chain),
+        model=store.names.values[calls.model[call]],
+        input_tokens=usage.input_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        output_tokens=usage.output_tokens,
+        output_complete=None if usage.output_tokens is None else stop_reason is not None,
+        output_tokens_estimate=prompts.output_estimate(call),
+        reasoning_tokens=usage.reasoning_tokens,
+        prompt=prompts.prompt(call),
+        reply=reply or None,
+        trigger=_trigger(store, inputs.lines, chain),
+        work=work_of(classes) if classes else "other" if reply else "unknown",
+        tool_classes=tuple(sorted(classes)),
+        stop_reason=stop_reason,
+        compaction=inputs.compaction,
+        dedupe_key=None if calls.key[call].startswith("line:") else calls.key[call],
+        # Originals before copies: a main conversation before a side file, then the session that ended first.
+        copy_rank=(bool(calls.copied[call]), chain.role != "main", math.inf if chain.last_s is None else chain.last_s),
     )
 
 
-def _times(call: Call) -> tuple[float | None, float | None]:
+def _times(store: TranscriptStore, call: int, inputs: list[int]) -> tuple[float | None, float | None]:
     """(arrival, duration): from the latest input before the first block to the end of the last block.
 
     Without such an input the first block's time stands for the arrival and the duration is unknown.
     """
-    first = call.first.at_s
-    if first is None:
+    at_s = store.lines.at_s
+    first = at_s[store.calls.first[call]]
+    if math.isnan(first):
         return None, None
-    before = [line.at_s for line in call.inputs if line.at_s is not None and line.at_s <= first]
-    if not before:
+    arrival = max((at_s[at] for at in inputs if at_s[at] <= first), default=None)
+    if arrival is None:
         return first, None
-    arrival = max(before)
-    return arrival, None if call.last_s is None else call.last_s - arrival
+    return arrival, max(first, store.calls.last_s[call]) - arrival
 
 
-def _trigger(call: Call, chain: Chain) -> str:
+def _trigger(store: TranscriptStore, inputs: list[int], chain: Chain) -> str:
     """What ended the prompt: a tool's result, or a person; a sub-agent's task is the work of a tool."""
     trigger = "unknown"
-    for line in call.inputs:
-        if line.results:
+    for at in inputs:
+        if store.lines.flags[at] & RESULT:
             trigger = "tool"
-        elif trigger != "tool" or not line.meta:
+        elif trigger != "tool" or not store.lines.flags[at] & META:
             trigger = "user"
     return "tool" if trigger == "user" and chain.role != "main" else trigger
-
-
-def _rank(call: Call, chain: Chain) -> tuple[Any, ...]:
-    """Originals before copies: a main conversation before a side file, then the session that ended first."""
-    return (call.copied, chain.role != "main", math.inf if chain.last_s is None else chain.last_s)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import msgspec
 import orjson
 
-from traces.lengths import PER_TOKEN, PER_TOOL_CALL
 from traces.records import Context
 from traces.sources import parse_json
 from traces.usage import Usage, normalise
@@ -47,14 +46,9 @@ class Part(NamedTuple):
     role: str
     elastic: bool = False
 
-    @property
-    def estimate(self) -> float:
-        """Provider tokens expected of it in a prompt."""
-        return IMAGE_TOKENS if self.elastic else PER_TOKEN * self.counted + PER_TOOL_CALL * self.calls
-
 
 class ToolUse(NamedTuple):
-    """A tool call: digest of its id, tool name, digest of the prompt if it starts a sub-agent."""
+    """A tool call: digest of its id (0: it has none), tool name, digest of the prompt if it starts a sub-agent."""
 
     id: int
     name: str
@@ -62,12 +56,15 @@ class ToolUse(NamedTuple):
 
 
 class Line(msgspec.Struct, gc=False):
-    """A line that the transcript's tree is made of. `kind`: user | assistant | boundary | other. Tool ids are digests."""
+    """A line that the transcript's tree is made of. `kind`: user | assistant | boundary | other. Tool ids are digests.
+
+    Without a `parent` the line starts a tree if it is `rooted`, else it does not say what it hangs on.
+    """
 
     ordinal: int
     kind: str
     uuid: str | None
-    parent: str | None  # None with `rooted`: starts a tree; None without: the line does not say
+    parent: str | None
     rooted: bool
     session: str
     agent: str | None = None
@@ -188,8 +185,8 @@ class LineParser:
         results: list[int] = []
         for block in blocks if isinstance(blocks, list) else ():
             if isinstance(block, dict) and block.get("type") == "tool_result":
-                call = str(block.get("tool_use_id"))
-                results.append(self.digest(f"tool:{call}"))
+                call = str(block.get("tool_use_id") or "")
+                results.append(self.digest(f"tool:{call}") if call else 0)
                 parts += self._result(call, block.get("content"))
             else:
                 parts.append(self._block(block, "summary" if line.summary else "user"))
@@ -234,7 +231,7 @@ class LineParser:
         given = block.get("input")
         prompt = given.get("prompt") if isinstance(given, dict) and name in ("Task", "Agent") else None
         return ToolUse(
-            self.digest(f"tool:{block.get('id')}"),
+            self.digest(f"tool:{block['id']}") if block.get("id") else 0,
             self._intern(name) if isinstance(name, str) else "",
             self._prompt(prompt),
         )

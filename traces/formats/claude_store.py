@@ -1,0 +1,302 @@
+"""A transcript as columns: some hundred bytes a line, so that a file of gigabytes fits in memory without its text."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from traces.formats.claude_lines import IMAGE_TOKENS, Line, Part
+from traces.lengths import prompt_estimate
+from traces.records import ROLES
+from traces.tools import CLASSES, tool_class
+from traces.usage import Usage
+
+USER, ASSISTANT, BOUNDARY, SUMMARY, META, ASIDE, RESULT, MISSING = (1 << bit for bit in range(8))
+"""Flags of a line. `MISSING`: it hangs on a line that is in no place of this file."""
+
+_CALLS, _ELASTIC = 16, 32
+
+
+class PartTable:
+    """Content parts. `share`: the provider tokens allotted to a part of an answer, -1 while nobody has."""
+
+    def __init__(self) -> None:
+        self.key = array("Q")
+        self.counted = array("I")
+        self.code = array("B")
+        self.share = array("q")
+
+    def append(self, part: Part) -> None:
+        """Add a part at the end."""
+        self.key.append(part.key)
+        self.counted.append(part.counted)
+        self.code.append(ROLES.index(part.role) | _CALLS * part.calls | _ELASTIC * part.elastic)
+        self.share.append(-1)
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def role(self, at: int) -> str:
+        """The node role of a part."""
+        return ROLES[self.code[at] & (_CALLS - 1)]
+
+    def calls(self, at: int) -> int:
+        """Tool calls in a part, 0 or 1."""
+        return int(self.code[at] & _CALLS != 0)
+
+    def elastic(self, at: int) -> bool:
+        """Whether the transcript does not tell the size of a part (an image, a document)."""
+        return self.code[at] & _ELASTIC != 0
+
+    def estimate(self, at: int) -> float:
+        """Provider tokens expected of a part in a prompt."""
+        return IMAGE_TOKENS if self.elastic(at) else prompt_estimate(self.counted[at], self.calls(at))
+
+
+class Stream(NamedTuple):
+    """What lines of one agent of one session have in common."""
+
+    session: str
+    agent: str | None
+    side: bool
+
+
+class LineTable:
+    """Lines by position in the file. Times are seconds or NaN; -1 stands for no line and no call."""
+
+    def __init__(self) -> None:
+        self.ordinal = array("q")
+        self.flags = array("B")
+        self.parent = array("q")
+        self.stream = array("i")
+        self.at_s = array("d")
+        self.version = array("i")
+        self.first_part = array("q")
+        self.call = array("q")
+        self.next_block = array("q")  # the next line of the same call
+        self.result = array("Q")  # digest of the first tool call that the line answers, 0: none
+        self.next_result = array("q")  # the next line that answers the same call
+
+    def __len__(self) -> int:
+        return len(self.ordinal)
+
+
+class CallTable:
+    """Calls in the order of their first lines. `figures`: five counts a call, -1 unknown, as in `Usage`."""
+
+    def __init__(self) -> None:
+        self.key: list[str] = []
+        self.first = array("q")
+        self.last = array("q")
+        self.lines = array("q")
+        self.last_s = array("d")
+        self.model = array("i")
+        self.stop = array("i")
+        self.classes = array("B")  # bit i: a tool of CLASSES[i] was called
+        self.copied = array("B")
+        self.results = array("q")  # the first line that answers one of its tools
+        self.figures = array("q")
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def usage(self, call: int) -> Usage | None:
+        """The usage of a call, None where none came."""
+        figures = self.figures[5 * call : 5 * call + 5]
+        if max(figures) < 0:
+            return None
+        return Usage(*(None if figure < 0 else figure for figure in figures), "anthropic")
+
+    def input_tokens(self, call: int) -> int | None:
+        """All prompt tokens, as the provider counted them."""
+        figure = self.figures[5 * call]
+        return None if figure < 0 else figure
+
+    def read_tokens(self, call: int) -> int:
+        """Prompt tokens found in the provider's cache; 0 also where that is unknown."""
+        return max(0, self.figures[5 * call + 1])
+
+    def cached_total(self, call: int) -> int:
+        """Prompt tokens in the provider's cache once the call was made, read or written; 0 where unknown."""
+        return self.read_tokens(call) + max(0, self.figures[5 * call + 2])
+
+
+class Names:
+    """Distinct strings and their positions; position 0 is None."""
+
+    def __init__(self) -> None:
+        self.values: list[str | None] = [None]
+        self._at: dict[str | None, int] = {None: 0}
+
+    def position(self, value: str | None) -> int:
+        """Return the position of `value`, a new one for a new value."""
+        found = self._at.get(value)
+        if found is None:
+            found = self._at[value] = len(self.values)
+            self.values.append(value)
+        return found
+
+
+class TranscriptStore:
+    """Takes the lines of a file in order."""
+
+    def __init__(self) -> None:
+        self.lines = LineTable()
+        self.calls = CallTable()
+        self.parts = PartTable()
+        self.names = Names()
+        self.streams: list[Stream] = []
+        self.repeated = 0
+        self.tasks: dict[int, list[int]] = {}  # digest of a sub-agent's task -> calls that gave it
+        self.side_roots: dict[int, tuple[int | None, str]] = {}  # line -> (digest of its text, its id)
+        self.agents: list[tuple[int, str]] = []  # (line with the result, id of the sub-agent whose result it is)
+        self.users: dict[int, int] = {}  # digest of a tool call's id -> call
+        self._streams: dict[Stream, int] = {}
+        self._latest: dict[int, int] = {}
+        # Ids are remembered by their hash: among a million lines two share one with a chance of 3 in 10^8.
+        self._by_uuid: dict[int, int] = {}
+        self._unresolved: dict[int, int] = {}
+        self._calls: dict[str, int] = {}
+
+    def add(self, line: Line) -> None:
+        """Take the next line. A line whose id came before is a copy and only counted."""
+        uuid = None if line.uuid is None else hash(line.uuid)
+        if uuid is not None and uuid in self._by_uuid:
+            self.repeated += 1
+            return
+        lines, at = self.lines, len(self.lines)
+        stream = self._stream(line)
+        parent = -1
+        if line.parent is not None:
+            above = hash(line.parent)
+            parent = self._by_uuid.get(above, -1)
+            if parent < 0:
+                self._unresolved[at] = above
+        if parent < 0 and not line.rooted:
+            parent = self._latest.get(stream, -1)
+        if uuid is not None:
+            self._by_uuid[uuid] = at
+        self._latest[stream] = at
+        lines.ordinal.append(line.ordinal)
+        lines.flags.append(_flags(line))
+        lines.parent.append(parent)
+        lines.stream.append(stream)
+        lines.at_s.append(float("nan") if line.at_s is None else line.at_s)
+        lines.version.append(self.names.position(line.version))
+        lines.first_part.append(len(self.parts))
+        lines.result.append(line.results[0] if line.results else 0)
+        lines.next_result.append(-1)
+        lines.next_block.append(-1)
+        lines.call.append(-1)
+        if line.kind == "assistant":
+            lines.call[at] = self._block(at, line)
+        else:
+            for part in line.parts:
+                self.parts.append(part)
+        if line.side and line.agent is None and (parent < 0 or not self.streams[lines.stream[parent]].side):
+            self.side_roots[at] = (line.prompt, line.uuid or str(line.ordinal))
+        if line.spawned is not None:
+            self.agents.append((at, line.spawned))
+
+    def close(self) -> None:
+        """Resolve what hangs on later lines, and the answers to tool calls; ids are forgotten."""
+        for at, above in self._unresolved.items():
+            found = self._by_uuid.get(above, -1)
+            if found >= 0 and found != at:
+                self.lines.parent[at] = found
+            elif self.lines.parent[at] < 0:
+                self.lines.flags[at] |= MISSING
+        for at in range(len(self.lines) - 1, -1, -1):
+            call = self.users.get(self.lines.result[at], -1) if self.lines.result[at] else -1
+            if call >= 0:
+                self.lines.next_result[at] = self.calls.results[call]
+                self.calls.results[call] = at
+        self._by_uuid, self._unresolved, self._calls = {}, {}, {}
+
+    def parts_of(self, at: int) -> range:
+        """Positions of the parts of a line."""
+        end = self.lines.first_part[at + 1] if at + 1 < len(self.lines) else len(self.parts)
+        return range(self.lines.first_part[at], end)
+
+    def reply(self, call: int) -> list[int]:
+        """Positions of the parts of a call's answer."""
+        return [part for at in self.blocks(call) for part in self.parts_of(at)]
+
+    def blocks(self, call: int) -> Iterator[int]:
+        """The lines of a call."""
+        at = self.calls.first[call]
+        while at >= 0:
+            yield at
+            at = self.lines.next_block[at]
+
+    def _stream(self, line: Line) -> int:
+        stream = Stream(line.session, line.agent, line.side)
+        found = self._streams.get(stream)
+        if found is None:
+            found = self._streams[stream] = len(self.streams)
+            self.streams.append(stream)
+        return found
+
+    def _block(self, at: int, line: Line) -> int:
+        key = line.call or (f"uuid:{line.uuid}" if line.uuid is not None else f"line:{line.ordinal}")
+        calls = self.calls
+        call = self._calls.get(key, -1)
+        if call < 0:
+            call = self._calls[key] = self._new_call(key, at)
+        else:
+            known = {self.parts.key[part] for part in self.reply(call)}
+            if line.parts and all(part.key in known for part in line.parts):
+                self.repeated += 1  # a later state of a line that is there
+            else:
+                calls.lines[call] += 1
+            self.lines.next_block[calls.last[call]] = at
+            calls.last[call] = at
+            line.parts = tuple(part for part in line.parts if part.key not in known)
+        for part in line.parts:
+            self.parts.append(part)
+        for use in line.uses:
+            calls.classes[call] |= 1 << CLASSES.index(tool_class(use.name))
+            if use.prompt is not None and (use.id == 0 or use.id not in self.users):
+                self.tasks.setdefault(use.prompt, []).append(call)
+            if use.id:
+                self.users.setdefault(use.id, call)
+        if line.usage is not None:
+            self._use(call, line.usage)
+        calls.model[call] = self.names.position(line.model) or calls.model[call]
+        calls.stop[call] = self.names.position(line.stop_reason) or calls.stop[call]
+        calls.copied[call] |= line.copied
+        if line.at_s is not None and not line.at_s <= calls.last_s[call]:
+            calls.last_s[call] = line.at_s
+        return call
+
+    def _new_call(self, key: str, at: int) -> int:
+        calls = self.calls
+        calls.key.append(key)
+        for column, value in (
+            (calls.first, at),
+            (calls.last, at),
+            (calls.lines, 1),
+            (calls.model, 0),
+            (calls.stop, 0),
+            (calls.classes, 0),
+            (calls.copied, 0),
+            (calls.results, -1),
+        ):
+            column.append(value)
+        calls.last_s.append(float("nan"))
+        calls.figures.extend((-1,) * 5)
+        return len(calls) - 1
+
+    def _use(self, call: int, usage: Usage) -> None:
+        """Take the usage of a line: the latest counts, field by field, but the output never shrinks."""
+        figures = self.calls.figures
+        for at, value in enumerate(usage[:5], 5 * call):
+            if isinstance(value, int):
+                figures[at] = max(value, figures[at]) if at == 5 * call + 3 else value
+
+
+def _flags(line: Line) -> int:
+    kind = {"user": USER, "assistant": ASSISTANT, "boundary": BOUNDARY}.get(line.kind, 0)
+    aside = line.side or line.agent is not None
+    return kind | SUMMARY * line.summary | META * line.meta | ASIDE * aside | RESULT * bool(line.results)
