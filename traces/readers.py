@@ -13,6 +13,8 @@ READERS: dict[str, str] = {
     "mooncake": "traces.formats.mooncake",
     "claude_code": "traces.formats.claude_code",
     "codex": "traces.formats.codex",
+    "gemini_cli": "traces.formats.gemini_cli",
+    "pi": "traces.formats.pi",
     "table": "traces.formats.table",
 }
 """Format name -> module. A new format is one module, one line here and one test file."""

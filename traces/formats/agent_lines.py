@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.records import Record, Reject, Skipped
-from traces.sources import TooLarge, parse_json
+from traces.sources import HEAD_BYTES, TooLarge, parse_json
 
 if TYPE_CHECKING:
     from traces.sources import Source
@@ -61,6 +61,16 @@ def objects(source: Source, ledger: Ledger) -> Iterator[tuple[int, dict[str, Any
                 yield ordinal, value
             else:
                 ledger.reject(ordinal, "not a JSON object")
+
+
+def opening(head: Any) -> Any:
+    """The value that tells a JSON input's format: the first line where that is a value of its own, else the whole."""
+    try:
+        return parse_json(head.first_line) if head.first_line[:1] in (b"{", b"[") else None
+    except ValueError:
+        if len(head.data) >= HEAD_BYTES and b"\n" not in head.data:
+            return head.record  # one long line
+        return head.document
 
 
 def document(source: Source, ledger: Ledger) -> Any:

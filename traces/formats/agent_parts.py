@@ -57,7 +57,7 @@ _REASONING = {"thinking", "reasoning", "redacted_thinking", "think", "thought", 
 _IMAGES = {"image", "image_url", "input_image", "document", "input_file", "file", "audio", "input_audio", "media"}
 _CALLS = {"tool_use", "toolCall", "tool_call", "tool-call", "function_call", "functionCall", "toolRequest"}
 _RESULTS = {"tool_result", "toolResult", "tool-result", "functionResponse", "function_call_output", "toolResponse"}
-_BLOBS = {"data", "signature", "encrypted_content", "image_url", "thoughtSignature", "thinkingSignature", "cache_control"}
+_BLOBS = {"data", "image_url", "signature", "encrypted_content", "thoughtSignature", "thinkingSignature"}
 _MARKS = {"type", "id", "cache_control", "signature", "thoughtSignature", "thinkingSignature", "encrypted_content"}
 
 

@@ -16,15 +16,14 @@ from traces.records import Base, Context, Piece, Prompt, Record, Request, Sessio
 from traces.tools import classify
 
 
-def requests_of(threads: list[Thread], context: Context, counted: bool | None = None) -> Iterator[Record]:
+def requests_of(threads: list[Thread], context: Context, reports_usage: bool = False) -> Iterator[Record]:
     """Yield the sessions of one source and their requests, in the order of their records.
 
-    `counted`: whether the format reports usage, so that a call without it is one of unknown length; None: whether any
-    of these calls has it.
+    `reports_usage`: whether the format has usage, so that a call without it is one of unknown length. Of a format that
+    never has it, the tokenizer's length of the prompt stands for the input tokens.
     """
     turns = sorted((turn for thread in threads for turn in thread.turns), key=lambda turn: turn.ordinal)
-    if counted is None:
-        counted = any(turn.input_tokens is not None for turn in turns)
+    counted = any(turn.input_tokens is not None for turn in turns)
     teller = _Counted(turns, context) if counted else _Estimated(turns, context)
     for thread in threads:
         if thread.turns:
@@ -32,7 +31,7 @@ def requests_of(threads: list[Thread], context: Context, counted: bool | None = 
     prompts = [teller.prompt(turn) for turn in turns]  # before any reply: its lengths come from what follows it
     for turn, prompt in zip(turns, prompts, strict=True):
         total = turn.input_tokens
-        if not counted and prompt is not None:
+        if not counted and not reports_usage:
             total = teller.totals[turn.key] or None
         yield _request(turn, prompt, teller.reply(turn), total)
 
@@ -113,6 +112,8 @@ class _Estimated:
                 before += sum(part.piece().tokens for part in base.reply)
             pieces = [part.piece() for part in ([] if whole else kept) + turn.inputs]
         self.totals[turn.key] = before + sum(piece.tokens for piece in pieces)
+        if not self.totals[turn.key]:
+            return None
         completeness = "full" if thread.exact_prompt else "no_head" if thread.hidden_head else "structure"
         return Prompt(tuple(p for p in pieces if p.tokens), link, completeness, "tokenizer")
 
@@ -184,9 +185,7 @@ class _Counted:
         rest = growth - sum(piece.tokens for piece in told)
         if rest >= 0:
             shares = spread(rest, [part.estimate for part in added], [part.elastic for part in added])
-            return Prompt(
-                tuple(_pieces(added, shares.tokens) + self._hidden(turn, shares.unobserved)), Base(base.key)
-            )
+            return Prompt(tuple(_pieces(added, shares.tokens) + self._hidden(turn, shares.unobserved)), Base(base.key))
         # Another continuation of the same answer took more for it than this prompt grew by in all.
         weights = [float(piece.tokens) for piece in told] + [part.estimate for part in added]
         tokens = split(growth, weights)

@@ -146,3 +146,27 @@ class Thread(msgspec.Struct, eq=False):
         self.parent = to
         self.inputs, self.reply, self.tools, self.after = [], [], [], []
         self.trigger = self.after_trigger = "unknown"
+
+
+class Branches:
+    """Where the entries of a tree-shaped log leave the conversation: another branch can start at any of them."""
+
+    def __init__(self, thread: Thread) -> None:
+        self.thread = thread
+        self.last: str | None = None
+        self._at: dict[str, tuple[Turn | None, list[Part], str]] = {}
+
+    def enter(self, parent: object) -> bool:
+        """Go to the entry `parent` if the log is not there already; True if that left a branch."""
+        if not isinstance(parent, str) or parent == self.last or parent not in self._at:
+            return False
+        turn, inputs, trigger = self._at[parent]
+        self.thread.rewind(turn)
+        self.thread.inputs, self.thread.trigger = list(inputs), trigger
+        return True
+
+    def leave(self, entry: object) -> None:
+        """Remember the state after `entry`."""
+        if isinstance(entry, str):
+            self.last = entry
+            self._at[entry] = (self.thread.parent, list(self.thread.inputs), self.thread.trigger)

@@ -73,7 +73,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
         rollout.line(ordinal, line)
     rollout.end()
     count = 0
-    for record in requests_of([rollout.thread], context, counted=True):
+    for record in requests_of([rollout.thread], context, reports_usage=True):
         count += isinstance(record, Request)
         yield record
     yield from rollout.spawned
