@@ -29,10 +29,7 @@ class Chain(msgspec.Struct):
     calls: array[int] = msgspec.field(default_factory=lambda: array("q"))
 
 
-class Inputs(NamedTuple):
-    """What a call was given: lines, the call before (-1: none in this file), whether history was replaced or is
-    elsewhere."""
-
+class _Way(NamedTuple):
     lines: list[int]
     parent: int
     compaction: bool
@@ -49,9 +46,11 @@ class Chains:
         self.session = array("i")  # of each line
         self.by_key: dict[str, Chain] = {}
         self.used = 0
-        self._asked = (-1, Inputs([], -1, False, False))
         self._sessions()
-        self.parent = array("q")  # of each call
+        self.parent = array("q")  # of each call: the call before it, -1: none in this file
+        self.compacted = array("B")  # whether its history was replaced by a summary
+        self.dangling = array("B")  # whether its history starts in another file
+        self._inputs, self._first_input = array("q"), array("q", [0])
         self._calls()
         self._link()
 
@@ -59,13 +58,11 @@ class Chains:
         """The session of a call."""
         return self.by_key[self.keys[self.session[self.store.calls.first[call]]]]
 
-    def inputs(self, call: int) -> Inputs:
-        """What a call was given (the latest answer is remembered: it is asked for several times in a row)."""
-        if self._asked[0] != call:
-            self._asked = call, self._walk_up(call)
-        return self._asked[1]
+    def inputs(self, call: int) -> array[int]:
+        """The lines that a call was given, in order."""
+        return self._inputs[self._first_input[call] : self._first_input[call + 1]]
 
-    def _walk_up(self, call: int) -> Inputs:
+    def _walk_up(self, call: int) -> _Way:
         store, lines = self.store, self.store.lines
         first = store.calls.first[call]
         found: list[int] = []
@@ -96,7 +93,7 @@ class Chains:
             if beside:
                 found = sorted(found + beside)
         dangling = parent < 0 and not compaction and bool(lines.flags[top] & MISSING)
-        return Inputs(found, parent, compaction, dangling)
+        return _Way(found, parent, compaction, dangling)
 
     def spawned(self) -> dict[str, int]:
         """Sub-agents whose results are here, by session key, with the calls that started them."""
@@ -151,10 +148,14 @@ class Chains:
     def _calls(self) -> None:
         used = bytearray(len(self.store.lines))
         for call in range(len(self.store.calls)):
-            given = self.inputs(call)
+            given = self._walk_up(call)
             for at in given.lines:
                 used[at] = 1
+            self._inputs.extend(given.lines)
+            self._first_input.append(len(self._inputs))
             self.parent.append(given.parent)
+            self.compacted.append(given.compaction)
+            self.dangling.append(given.dangling)
             chain = self.chain(call)
             chain.calls.append(call)
             if given.parent >= 0 and chain.role == "main":

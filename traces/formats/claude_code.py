@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ SUMMARY = {
     "notes": "system prompt and tool schemas are not logged: prompts are completed by an unobserved head; "
     "output without a stop reason is a partial count",
 }
-SCOPE = "dataset"
+SESSION_SCOPE = "dataset"
 """Session and request keys mean the same in every file."""
 
 _SUBAGENT_FILE = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/subagents/(?:[^/]+/)*agent-[^/]+$")
@@ -135,7 +136,7 @@ def _request(chains: Chains, prompts: Prompts, call: int) -> Request:
     store, calls, chain = chains.store, chains.store.calls, chains.chain(call)
     usage = calls.usage(call) or Usage()
     inputs = chains.inputs(call)
-    arrival, duration = _times(store, call, inputs.lines)
+    arrival, duration = _times(store, call, inputs)
     reply = prompts.reply(call)
     classes = [name for bit, name in enumerate(CLASSES) if calls.classes[call] >> bit & 1]
     stop_reason = store.names.values[calls.stop[call]]
@@ -155,18 +156,18 @@ def _request(chains: Chains, prompts: Prompts, call: int) -> Request:
         reasoning_tokens=usage.reasoning_tokens,
         prompt=prompts.prompt(call),
         reply=reply or None,
-        trigger=_trigger(store, inputs.lines, chain),
+        trigger=_trigger(store, inputs, chain),
         work=work_of(classes) if classes else "other" if reply else "unknown",
         tool_classes=tuple(sorted(classes)),
         stop_reason=stop_reason,
-        compaction=inputs.compaction,
+        compaction=bool(chains.compacted[call]),
         dedupe_key=None if calls.key[call].startswith("line:") else calls.key[call],
         # Originals before copies: a main conversation before a side file, then the session that ended first.
         copy_rank=(bool(calls.copied[call]), chain.role != "main", math.inf if chain.last_s is None else chain.last_s),
     )
 
 
-def _times(store: TranscriptStore, call: int, inputs: list[int]) -> tuple[float | None, float | None]:
+def _times(store: TranscriptStore, call: int, inputs: array[int]) -> tuple[float | None, float | None]:
     """(arrival, duration): from the latest input before the first block to the end of the last block.
 
     Without such an input the first block's time stands for the arrival and the duration is unknown.
@@ -181,7 +182,7 @@ def _times(store: TranscriptStore, call: int, inputs: list[int]) -> tuple[float 
     return arrival, max(first, store.calls.last_s[call]) - arrival
 
 
-def _trigger(store: TranscriptStore, inputs: list[int], chain: Chain) -> str:
+def _trigger(store: TranscriptStore, inputs: array[int], chain: Chain) -> str:
     """What ended the prompt: a tool's result, or a person; a sub-agent's task is the work of a tool."""
     trigger = "unknown"
     for at in inputs:

@@ -5,23 +5,16 @@ No text outlives the call, so that a transcript of gigabytes is held in a small 
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
-import orjson
 
+from traces.formats.claude_parts import Part, PartReader
 from traces.records import Context
 from traces.sources import parse_json
 from traces.usage import Usage, normalise
-
-IMAGE_TOKENS = 1500.0
-"""Assumed size of an image or document: about that of the largest image the API takes without shrinking it."""
-
-SHORT_CHARS, SHORT_TEXTS = 1000, 20_000
-"""Texts up to this length are counted once while they are remembered: agents' messages and tools repeat themselves."""
 
 STOP_REASONS = {
     "end_turn",
@@ -35,16 +28,6 @@ STOP_REASONS = {
 }
 
 _VERSION = re.compile(r"\d[0-9A-Za-z.+-]{0,31}")
-
-
-class Part(NamedTuple):
-    """One content block: digest, tokenizer count, tool calls in it (0 or 1), node role, whether its size is unknown."""
-
-    key: int
-    counted: int
-    calls: int
-    role: str
-    elastic: bool = False
 
 
 class ToolUse(NamedTuple):
@@ -126,10 +109,9 @@ class LineParser:
 
     def __init__(self, context: Context) -> None:
         self.digest = context.digest
-        self._count = context.tokenizer.count
+        self.parts = PartReader(context)
         self.session = ""
         self._interned: dict[str, str] = {}
-        self._counts: dict[str, int] = {}
         self._usage: tuple[Any, Usage] = (None, Usage())
 
     def parse(self, ordinal: int, raw: bytes) -> Line | Ignored:
@@ -179,22 +161,20 @@ class LineParser:
     def _user(self, ordinal: int, wire: _Wire, spawned: str | None) -> Line:
         message = _message(wire)
         line = self._line(ordinal, "user", wire)
-        content = message.get("content")
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         parts: list[Part] = []
         results: list[int] = []
-        for block in blocks if isinstance(blocks, list) else ():
+        for block in self.parts.blocks(message.get("content")):
             if isinstance(block, dict) and block.get("type") == "tool_result":
                 call = str(block.get("tool_use_id") or "")
                 results.append(self.digest(f"tool:{call}") if call else 0)
-                parts += self._result(call, block.get("content"))
+                parts += self.parts.result(call, block.get("content"))
             else:
-                parts.append(self._block(block, "summary" if line.summary else "user"))
+                parts.append(self.parts.block(block, "summary" if line.summary else "user"))
         line.parts = tuple(parts)
         line.results = tuple(results)
         line.spawned = self._intern(spawned) if spawned and results else None
         if line.side and line.agent is None and line.rooted:
-            line.prompt = self._prompt(_first_text(content))
+            line.prompt = self._prompt(_first_text(message.get("content")))
         return line
 
     def _assistant(self, ordinal: int, wire: _Wire) -> Line | Ignored:
@@ -214,12 +194,10 @@ class LineParser:
                 self._usage = usage, normalise(usage, "anthropic")
             # No prompt has no tokens: figures that are all zero stand for a call whose usage never came.
             line.usage = self._usage[1] if any(self._usage[1][:5]) else None
-        content = message.get("content")
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         parts: list[Part] = []
         uses: list[ToolUse] = []
-        for block in blocks if isinstance(blocks, list) else ():
-            parts.append(self._block(block, "assistant"))
+        for block in self.parts.blocks(message.get("content")):
+            parts.append(self.parts.block(block, "assistant"))
             if isinstance(block, dict) and block.get("type") == "tool_use":
                 uses.append(self._use(block))
         line.parts = tuple(parts)
@@ -238,50 +216,6 @@ class LineParser:
 
     def _prompt(self, text: object) -> int | None:
         return self.digest("prompt:" + text.strip()) if isinstance(text, str) else None
-
-    def _result(self, call: str, content: object) -> list[Part]:
-        if isinstance(content, list):
-            return [self._block(block, "tool_result", call) for block in content]
-        return [self._text("tool_result", call, content if isinstance(content, str) else _dump(content))]
-
-    def _tokens(self, text: str) -> int:
-        if len(text) > SHORT_CHARS:
-            return self._count(text)
-        found = self._counts.get(text)
-        if found is None:
-            if len(self._counts) >= SHORT_TEXTS:
-                self._counts.clear()
-            found = self._counts[text] = self._count(text)
-        return found
-
-    def _text(self, role: str, tag: str, text: str, calls: int = 0) -> Part:
-        return Part(self.digest(f"{role}\0{tag}\0{text}"), self._tokens(text), calls, role)
-
-    def _block(self, block: object, role: str, tag: str = "") -> Part:
-        if not isinstance(block, dict):
-            return self._text(role, tag, block if isinstance(block, str) else _dump(block))
-        kind = block.get("type")
-        if kind == "text":
-            text = block.get("text")
-            return self._text(role, tag, text if isinstance(text, str) else "")
-        if kind == "thinking":
-            text = block.get("thinking")
-            signed = block.get("signature")
-            part = self._text(
-                "reasoning", signed if isinstance(signed, str) else "", text if isinstance(text, str) else ""
-            )
-            return part
-        if kind == "redacted_thinking":
-            return Part(self.digest(f"reasoning\0{_dump(block)}"), 0, 0, "reasoning")
-        if kind == "tool_use":
-            body = f"{block.get('name')}{_dump(block.get('input'))}"
-            return self._text("assistant", str(block.get("id")), body, calls=1)
-        if kind in ("image", "document"):
-            source = block.get("source")
-            if isinstance(source, dict) and source.get("type") == "text" and isinstance(source.get("data"), str):
-                return self._text(role, tag, source["data"])
-            return Part(self.digest(f"image\0{_dump(block)}"), 0, 0, "image", elastic=True)
-        return self._text(role, tag, _dump(_without_blobs(block)))
 
 
 def _decode(raw: bytes) -> tuple[_Wire, str | None]:
@@ -311,26 +245,12 @@ def _seconds(value: object) -> float | None:
         return None
     try:
         moment = datetime.fromisoformat(value)
-    except ValueError:
+        return moment.timestamp() if moment.tzinfo is not None else None
+    except (ValueError, OverflowError):
         return None
-    return moment.timestamp() if moment.tzinfo is not None else None
 
 
 def _first_text(content: object) -> object:
     if isinstance(content, list):
         return next((b.get("text") for b in content if isinstance(b, dict) and b.get("type") == "text"), None)
     return content
-
-
-def _dump(value: object) -> str:
-    if value is None:
-        return ""
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:  # an integer of more than 64 bits
-        return json.dumps(value)
-
-
-def _without_blobs(block: dict[str, Any]) -> dict[str, Any]:
-    blobs = ("data", "signature", "encrypted_content", "encrypted_index", "source")
-    return {name: value for name, value in block.items() if name not in blobs}

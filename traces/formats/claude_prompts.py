@@ -75,7 +75,7 @@ class Prompts:
             if read and not (parent >= 0 and self.calls.cached_total(parent) == read):
                 found = left.get((session, read), -1)
                 fits = found >= 0 and (self.calls.input_tokens(found) or 0) <= (self.calls.input_tokens(call) or 0)
-                if fits and not self.chains.inputs(call).compaction:
+                if fits and not self.chains.compacted[call]:
                     self.chains.parent[call] = found
             total = self.calls.cached_total(call)
             if total:
@@ -92,7 +92,7 @@ class Prompts:
         return base, added
 
     def _given(self, call: int) -> list[int]:
-        return [part for at in self.chains.inputs(call).lines for part in self.store.parts_of(at)]
+        return [part for at in self.chains.inputs(call) for part in self.store.parts_of(at)]
 
     def _settle_before(self, call: int) -> None:
         """Settle the lengths of the answer that a prompt is the first to continue, together with its new messages."""
@@ -154,7 +154,7 @@ class Prompts:
                 Piece(self.digest(f"head:claude_code:{chain.version}:{_role(chain)}"), shared, "unobserved"),
                 Piece(self.digest(f"head of:{self.calls.key[call]}"), hidden - shared, "unobserved"),
             )
-            if not self.chains.inputs(call).compaction:
+            if not self.chains.compacted[call]:
                 self.heads[chain.key] = head
         shared = min(head.shared.tokens, total)
         private = min(head.private.tokens, max(0, total - shared - visible))
@@ -206,7 +206,7 @@ class Prompts:
 
     def _by_person(self, call: int) -> bool:
         lines = self.store.lines
-        given = self.chains.inputs(call).lines
+        given = self.chains.inputs(call)
         return any(not lines.flags[at] & (META | RESULT) for at in given)
 
 
@@ -221,7 +221,7 @@ def _shared_heads(chains: Chains) -> dict[tuple[str | None, str], int]:
             continue
         first = chain.calls[0]
         read = chains.store.calls.read_tokens(first)
-        if read and chains.parent[first] < 0 and not chains.inputs(first).dangling:
+        if read and chains.parent[first] < 0 and not chains.dangling[first]:
             reads[chain.version, _role(chain)][read] += 1
     return {key: min(counts, key=lambda read: (-counts[read], read)) for key, counts in reads.items()}
 

@@ -6,7 +6,8 @@ from array import array
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from traces.formats.claude_lines import IMAGE_TOKENS, Line, Part
+from traces.formats.claude_lines import Line
+from traces.formats.claude_parts import IMAGE_TOKENS, Part
 from traces.lengths import prompt_estimate
 from traces.records import ROLES
 from traces.tools import CLASSES, tool_class

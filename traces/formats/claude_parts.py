@@ -1,0 +1,99 @@
+"""Content blocks of Anthropic messages as parts: a digest, a count and a role each; the text is let go."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import orjson
+
+from traces.records import Context
+
+IMAGE_TOKENS = 1500.0
+"""Assumed size of an image or document: about that of the largest image the API takes without shrinking it."""
+
+SHORT_CHARS, SHORT_TEXTS = 1000, 20_000
+"""Texts up to this length are counted once while they are remembered: agents' messages and tools repeat themselves."""
+
+
+class Part(NamedTuple):
+    """One content block: digest, tokenizer count, tool calls in it (0 or 1), node role, whether its size is unknown."""
+
+    key: int
+    counted: int
+    calls: int
+    role: str
+    elastic: bool = False
+
+
+class PartReader:
+    """Turns content blocks into parts."""
+
+    def __init__(self, context: Context) -> None:
+        self.digest = context.digest
+        self._count = context.tokenizer.count
+        self._counts: dict[str, int] = {}
+
+    def blocks(self, content: object) -> list[Any]:
+        """The blocks of a message's content: a string is one text block, anything but a list is none."""
+        if isinstance(content, str):
+            return [{"type": "text", "text": content}]
+        return content if isinstance(content, list) else []
+
+    def block(self, block: object, role: str, tag: str = "") -> Part:
+        """One block; `tag` tells equal contents in different places apart. Base64 is never counted as text."""
+        if not isinstance(block, dict):
+            return self._text(role, tag, block if isinstance(block, str) else _dump(block))
+        kind = block.get("type")
+        if kind == "text":
+            return self._text(role, tag, _string(block.get("text")))
+        if kind == "thinking":
+            return self._text("reasoning", _string(block.get("signature")), _string(block.get("thinking")))
+        if kind == "redacted_thinking":
+            return Part(self.digest(f"reasoning\0{_dump(block)}"), 0, 0, "reasoning")
+        if kind == "tool_use":
+            body = f"{block.get('name')}{_dump(block.get('input'))}"
+            return self._text("assistant", str(block.get("id")), body, calls=1)
+        if kind in ("image", "document"):
+            source = block.get("source")
+            if isinstance(source, dict) and source.get("type") == "text" and isinstance(source.get("data"), str):
+                return self._text(role, tag, source["data"])
+            return Part(self.digest(f"image\0{_dump(block)}"), 0, 0, "image", elastic=True)
+        return self._text(role, tag, _dump(_without_blobs(block)))
+
+    def result(self, call: str, content: object) -> list[Part]:
+        """The content of the result of the tool call with id `call`."""
+        if isinstance(content, list):
+            return [self.block(block, "tool_result", call) for block in content]
+        return [self._text("tool_result", call, content if isinstance(content, str) else _dump(content))]
+
+    def _text(self, role: str, tag: str, text: str, calls: int = 0) -> Part:
+        return Part(self.digest(f"{role}\0{tag}\0{text}"), self._tokens(text), calls, role)
+
+    def _tokens(self, text: str) -> int:
+        if len(text) > SHORT_CHARS:
+            return self._count(text)
+        found = self._counts.get(text)
+        if found is None:
+            if len(self._counts) >= SHORT_TEXTS:
+                self._counts.clear()
+            found = self._counts[text] = self._count(text)
+        return found
+
+
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _dump(value: object) -> str:
+    if value is None:
+        return ""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # an integer of more than 64 bits
+        return json.dumps(value)
+
+
+def _without_blobs(block: dict[str, Any]) -> dict[str, Any]:
+    blobs = ("data", "signature", "encrypted_content", "encrypted_index", "source")
+    return {name: value for name, value in block.items() if name not in blobs}
