@@ -18,6 +18,7 @@ from analysis.transitions import KINDS, TYPES, trajectory_types, transitions
 from traces.dataset import Dataset, Tree
 from traces.records import ROLES
 
+# the least value of each bucket and its name
 TURN_EDGES = (
     (0, "0"),
     (1, "1"),
@@ -38,8 +39,16 @@ GAP_EDGES = (
     (300.0, "5–60 min"),
     (3600.0, "> 1 h"),
 )
-LENGTH_EDGES = ((0, "< 1k"), (1_000, "1k–4k"), (4_000, "4k–16k"), (16_000, "16k–32k"), (32_000, "32k–64k"), (64_000, "64k–128k"),
-                (128_000, "128k–256k"), (256_000, "256k+"))  # fmt: skip
+LENGTH_EDGES = (
+    (0, "< 1k"),
+    (1_000, "1k–4k"),
+    (4_000, "4k–16k"),
+    (16_000, "16k–32k"),
+    (32_000, "32k–64k"),
+    (64_000, "64k–128k"),
+    (128_000, "128k–256k"),
+    (256_000, "256k+"),
+)
 
 
 class Loaded(NamedTuple):

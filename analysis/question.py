@@ -33,8 +33,9 @@ class NeedsArrivals(BadQuestion):
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"{what} depends on when sessions start, and this dataset only knows times inside a session. Name an arrival "
-            "model: --arrivals staggered:600 (a session every 600 s), poisson:60 (60 an hour) or closed:8 (8 at a time)"
+            f"{what} depends on when sessions start, and this dataset only knows times inside a session. Name an "
+            "arrival model: --arrivals staggered:600 (a session every 600 s), poisson:60 (60 an hour) or closed:8 "
+            "(8 at a time)"
         )
 
 
@@ -105,8 +106,8 @@ def block_choice(asked: int | None, native: list[int]) -> int:
     if bad:
         least = _multiple(native)
         raise BadQuestion(
-            f"block size {size} is no multiple of the native block of {', '.join(map(str, bad))} tokens in this dataset. "
-            f"Choices: {least}, {2 * least}, {4 * least}, … (multiples of {least})"
+            f"block size {size} is no multiple of the native block of {', '.join(map(str, bad))} tokens in this "
+            f"dataset. Choices: {least}, {2 * least}, {4 * least}, … (multiples of {least})"
         )
     return size
 

@@ -193,6 +193,12 @@ class Warehouse:
         call = ", ".join(f"{key} := ${key}" for key in params)
         return self._run(prepared, f"FROM {name}({call})", params)  # name is one of the catalogue's, values are bound
 
+    def grouped(self, question: Question, axis: str) -> pl.DataFrame:
+        """row, group and prefix_tokens of the selected requests whose prompt is known."""
+        check = axis if axis == "all" else check_axis(axis)
+        sql = 'SELECT row, "group", prefix_tokens FROM grouped($axis) WHERE prefix_tokens IS NOT NULL ORDER BY row'
+        return self._run(self.prepare(question), sql, {"axis": check})
+
     def sql(self, text: str, question: Question) -> pl.DataFrame:
         """Run read-only SQL over the dataset's tables and the views facts, runs, selected.
 
@@ -202,9 +208,9 @@ class Warehouse:
         statements = duckdb.extract_statements(text)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise BadQuestion("--sql takes one SELECT (the dataset is only read)")
-        return self._run(self.prepare(question), text, {}, locked=True)
+        return self._run(self.prepare(question), text, {})
 
-    def _run(self, prepared: Prepared, sql: str, params: dict[str, Any], locked: bool = False) -> pl.DataFrame:
+    def _run(self, prepared: Prepared, sql: str, params: dict[str, Any]) -> pl.DataFrame:
         con = self._connection(prepared)
         cursor = con.cursor()
         try:

@@ -1,0 +1,60 @@
+"""Where stages run: this process, a pool of processes, or a Ray cluster. The only module that imports ray."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+
+class RayExecutor(Executor):
+    """A `concurrent.futures.Executor` over Ray tasks."""
+
+    def __init__(self, address: str | None = None, workers: int | None = None) -> None:
+        try:
+            import ray
+        except ImportError:
+            raise ValueError("the ray executor needs the extra: pip install 'tracetower[cluster]'") from None
+        self._ray = ray
+        self._started = not ray.is_initialized()
+        if self._started:
+            options: dict[str, Any] = {"log_to_driver": False, "include_dashboard": False}
+            if address is None:
+                options["num_cpus"] = workers
+            ray.init(address=address, **options)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Run `fn` as a Ray task."""
+        return self._ray.remote(fn).remote(*args, **kwargs).future()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Leave the cluster if this executor joined it."""
+        if self._started:
+            self._ray.shutdown()
+
+
+@contextmanager
+def executor_for(name: str, workers: int | None = None) -> Iterator[Executor | None]:
+    """The executor called `name`: local (None for one worker: run here), or ray[:ADDRESS].
+
+    Raises:
+        ValueError: for another name, or ray without its extra.
+    """
+    if name == "local":
+        if not workers or workers == 1:
+            yield None
+            return
+        # spawn: forking a process that has used polars can deadlock
+        with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+            yield pool
+        return
+    kind, _, address = name.partition(":")
+    if kind != "ray":
+        raise ValueError(f"unknown executor {name!r}: local or ray[:ADDRESS]")
+    executor = RayExecutor(address or None, workers)
+    try:
+        yield executor
+    finally:
+        executor.shutdown()

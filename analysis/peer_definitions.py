@@ -1,0 +1,115 @@
+"""Hit rates as other tools define them, to compare with what they print.
+
+kvcache-simulator: token-weighted over the last half of the requests; a partial last block is a block like others, hits
+if its id repeats (weighing its tokens) and takes a place in the cache. AIPerf analyze-trace: the unweighted mean over
+requests of blocks / blocks, unbounded, partial blocks counted.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.heavy_paths import heavy_paths
+from analysis.question import BadQuestion, Question, parse_window
+from analysis.reuse import reuse
+from analysis.warehouse import Warehouse
+
+
+class Units(NamedTuple):
+    """Reuse counted in ids: runs of the requests, ids of each request, and which rows count."""
+
+    request: NDArray[np.int64]
+    start: NDArray[np.int64]
+    count: NDArray[np.int64]
+    distance: NDArray[np.int64]
+    total: NDArray[np.int64]  # ids a request has
+    hit: NDArray[np.int64]  # ids hit with an unbounded cache
+    tokens: NDArray[np.int64]  # prompt tokens
+    counts: NDArray[np.bool_]
+
+
+def _units(warehouse: Warehouse, question: Question) -> Units:
+    loaded = warehouse.loaded()
+    prepared = warehouse.prepare(question)
+    native = [n for n in warehouse.native_blocks() if n > 1]
+    block = prepared.block_size
+    if native != [block]:
+        raise BadQuestion(f"--definition {question.definition} works at the trace's own block size: {native or 'none'}")
+    arrived = warehouse.arrived(question.arrivals)
+    tails = dict(warehouse.dataset.read("sources").select("source_id", "tail").rows())
+    ceil = np.array([tails.get(s) != "floor" for s in loaded.requests["source_id"].to_list()])
+    tree = loaded.tree
+    tail_of = np.zeros(tree.end.size, np.int64)
+    leaves = loaded.leaf[(loaded.leaf >= 0) & ceil]
+    tail_of[leaves] = (tree.end[leaves] % block > 0).astype(np.int64)
+    end = tree.end // block + tail_of
+    start = tree.start // block
+    paths = heavy_paths(tree.parent, start)
+    runs = reuse(tree.parent, start, end, loaded.leaf, arrived.order, arrived.arrival_s, 1, None, paths)
+    window = parse_window(question.window)
+    share = window.last if window.last is not None else (0.5 if question.definition == "kvcache-simulator" else 1.0)
+    count = loaded.leaf.size
+    rank = np.empty(count, np.int64)
+    rank[arrived.order] = np.arange(count)
+    counts = (rank >= count - round(count * share)) & (loaded.leaf >= 0)
+    tokens = loaded.requests["prefix_tokens"].fill_null(0).to_numpy()
+    return Units(
+        runs.request.astype(np.int64), runs.start_block, runs.blocks, runs.distance_blocks, runs.full_blocks,
+        runs.hit_blocks, tokens, counts,
+    )  # fmt: skip
+
+
+def _tokens(units: Units, hit: NDArray[np.int64], block: int, request: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Tokens of the first `hit` ids of the requests: the last id may be a partial block."""
+    return np.minimum(hit * block, units.tokens[request])
+
+
+def peer_ceiling(warehouse: Warehouse, question: Question) -> dict[str, Any]:
+    """The unbounded hit rate under the peer's definition: replaces `ceiling` and its tokens."""
+    units = _units(warehouse, question)
+    block = warehouse.prepare(question).block_size
+    rows = np.flatnonzero(units.counts & (units.total > 0))
+    if question.definition == "aiperf":
+        return {"ceiling": float(np.mean(units.hit[rows] / units.total[rows])) if rows.size else None}
+    hit = int(_tokens(units, units.hit[rows], block, rows).sum())
+    base = int(units.tokens[units.counts].sum())
+    return {"ceiling": hit / base if base else None, "ceiling_hit_tokens": hit}
+
+
+def peer_curve(warehouse: Warehouse, question: Question, capacity_blocks: list[int] | None) -> list[dict[str, Any]]:
+    """The LRU curve under the peer's definition.
+
+    Raises:
+        BadQuestion: for aiperf, which knows no capacity.
+    """
+    if question.definition == "aiperf":
+        raise BadQuestion("--definition aiperf knows no capacity: ask for it with `report`")
+    units = _units(warehouse, question)
+    block = warehouse.prepare(question).block_size
+    if capacity_blocks is None:
+        from analysis.events import build_events, capacity_grid, needed_blocks
+
+        capacity_blocks = capacity_grid(needed_blocks(build_events(units.distance, units.count))).tolist()
+    base = int(units.tokens[units.counts].sum())
+    keep = units.counts[units.request]
+    request, start = units.request[keep], units.start[keep]
+    rows = []
+    for capacity in capacity_blocks:
+        hit = np.clip(capacity - units.distance[keep], 0, units.count[keep])
+        first = _tokens(units, start, block, request)
+        tokens = int((_tokens(units, start + hit, block, request) - first).sum())
+        rows.append(
+            {
+                "group": "all",
+                "capacity_blocks": capacity,
+                "capacity_tokens": capacity * block,
+                "hit_tokens": tokens,
+                "prefix_tokens": base,
+                "hit_rate": tokens / base if base else None,
+                "unschedulable_requests": int(((units.total > capacity) & units.counts).sum()),
+            }
+        )
+    return rows
