@@ -15,7 +15,11 @@ READERS: dict[str, str] = {
     "codex": "traces.formats.codex",
     "gemini_cli": "traces.formats.gemini_cli",
     "pi": "traces.formats.pi",
+    "swe_agent": "traces.formats.swe_agent",
+    "mini_swe_agent": "traces.formats.mini_swe_agent",
+    "openai_messages": "traces.formats.openai_messages",
     "table": "traces.formats.table",
+    "llm_pairs": "traces.formats.llm_pairs",
 }
 """Format name -> module. A new format is one module, one line here and one test file."""
 

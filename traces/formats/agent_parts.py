@@ -10,7 +10,6 @@ import json
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import numpy as np
 import orjson
 from numpy.typing import NDArray
 
@@ -20,8 +19,8 @@ from traces.records import Context, Piece
 IMAGE_TOKENS = 1500
 """Assumed size of an image or document: about that of the largest image the APIs take without shrinking it."""
 
-SHORT_CHARS, SHORT_TEXTS = 1000, 20_000
-"""Texts up to this length are counted once while they are remembered."""
+KNOWN_PARTS = 100_000
+"""Parts that are remembered, so that a message that is logged again is not counted again."""
 
 
 class Part(NamedTuple):
@@ -68,23 +67,18 @@ class PartMaker:
         self.digest = context.digest
         self.tokenizer = context.tokenizer
         self.exact = exact
-        self._known: dict[str, Any] = {}
+        self._parts: dict[int, Part] = {}
 
     def text(self, role: str, text: str, tag: str = "", calls: int = 0) -> Part:
-        """A text as one part; `tag` tells equal texts of different messages apart."""
-        counted = self._units(text)
-        units = counted if isinstance(counted, np.ndarray) else None
-        size = counted if isinstance(counted, int) else len(counted)
-        return Part(self.digest(f"{role}\0{tag}\0{text}"), size, calls, role, False, units)
-
-    def _units(self, text: str) -> Any:
-        if len(text) > SHORT_CHARS:
-            return self.tokenizer.encode(text) if self.exact else self.tokenizer.count(text)
-        found = self._known.get(text)
+        """A text as one part; `tag` tells equal texts of different messages apart. Each text is counted once."""
+        key = self.digest(f"{role}\0{tag}\0{calls}\0{text}")
+        found = self._parts.get(key)
         if found is None:
-            if len(self._known) >= SHORT_TEXTS:
-                self._known.clear()
-            found = self._known[text] = self.tokenizer.encode(text) if self.exact else self.tokenizer.count(text)
+            if len(self._parts) >= KNOWN_PARTS:
+                self._parts.clear()
+            units = self.tokenizer.encode(text) if self.exact else None
+            size = self.tokenizer.count(text) if units is None else len(units)
+            found = self._parts[key] = Part(key, size, calls, role, False, units)
         return found
 
     def image(self, value: object) -> Part:
@@ -115,6 +109,31 @@ class PartMaker:
             results |= self._block(block, role, tag, parts, tools)
         return Told(parts, tools, results)
 
+    def message(self, message: dict[str, Any]) -> Told:
+        """A message of the OpenAI chat API (or of Anthropic's, whose content blocks carry what OpenAI's fields do)."""
+        role = str(message.get("role") or message.get("source") or "user")
+        kind = ROLE_OF.get(role, "user")
+        tag = message.get("tool_call_id") or _first_of(message.get("tool_call_ids"))
+        content = message.get("content")
+        if kind == "tool_result":
+            return Told(self.result(content, tag), [], True)
+        told = self.content(content, kind)
+        thoughts = message.get("reasoning_content") or message.get("reasoning")
+        parts = [self.text("reasoning", plain(thoughts))] if thoughts else []
+        parts += told.parts
+        tools = list(told.tools)
+        single = message.get("function_call")
+        for call in as_list(message.get("tool_calls")) + ([single] if isinstance(single, dict) else []):
+            inner = as_dict(call.get("function")) or call if isinstance(call, dict) else {}
+            name = inner.get("name") or inner.get("function_name") or inner.get("function")
+            tools.append(name if isinstance(name, str) else "")
+            parts.append(self.call(name, inner.get("arguments"), as_dict(call).get("id")))
+        return Told(parts, tools, told.results)
+
+    def tools(self, schemas: object) -> list[Part]:
+        """Tool schemas, one part each."""
+        return [self.text("tools", schema if isinstance(schema, str) else dump(schema)) for schema in as_list(schemas)]
+
     def _block(self, block: object, role: str, tag: str, parts: list[Part], tools: list[str]) -> bool:
         if not isinstance(block, dict):
             parts.append(self.text(role, block if isinstance(block, str) else dump(block), tag))
@@ -139,6 +158,26 @@ class PartMaker:
             text = _first(block, *_TEXT_KEYS)
             parts.append(self.text(role, plain(text) if text is not None else dump(_without_blobs(block)), tag))
         return False
+
+
+ROLE_OF = {
+    "system": "system",
+    "developer": "system",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "model": "assistant",
+    "gemini": "assistant",
+    "agent": "assistant",
+    "tool": "tool_result",
+    "function": "tool_result",
+    "toolResult": "tool_result",
+    "tool_result": "tool_result",
+}
+"""What message roles are called, and the node role of each; any other is a person's."""
+
+
+def _first_of(value: object) -> object:
+    return value[0] if isinstance(value, list) and value else None
 
 
 _ARGUMENTS = ("arguments", "input", "args", "parameters", "value")

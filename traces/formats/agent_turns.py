@@ -11,7 +11,7 @@ from traces.usage import Usage
 
 
 class Turn(msgspec.Struct, eq=False):
-    """One model call: what was new in its prompt since `parent` and its answer, and what was answered."""
+    """One model call: what was new in its prompt since `parent` and its answer (or `whole`), and what was answered."""
 
     key: str
     ordinal: int
@@ -19,6 +19,7 @@ class Turn(msgspec.Struct, eq=False):
     inputs: list[Part] = msgspec.field(default_factory=list)
     reply: list[Part] = msgspec.field(default_factory=list)
     tools: list[str] = msgspec.field(default_factory=list)
+    whole: list[Part] | None = None  # the exact prompt, where the source logs it
     parent: Turn | None = None
     usage: Usage | None = None
     model: str | None = None
@@ -65,7 +66,6 @@ class Thread(msgspec.Struct, eq=False):
     head: list[Part] = msgspec.field(default_factory=list)
     hidden_head: bool = True
     keeps_reasoning: bool = True
-    exact_prompt: bool = False
     time_basis: str = "wall"
     turns: list[Turn] = msgspec.field(default_factory=list)
     # What waits for the next call to be closed:
