@@ -263,6 +263,12 @@ SHAPES: list[tuple[dict[str, Any], str | None, tuple[int | None, ...], str]] = [
         (60, 40, None, 15, 5),
         "langfuse",
     ),
+    (
+        {"input": 20, "output": 15, "total": 75, "cache_read_input_tokens": 40},
+        "anthropic",
+        (60, 40, None, 15, None),
+        "langfuse",
+    ),
     ({"input": 1988, "total": 1988}, None, (1988, None, None, None, None), "langfuse"),
     ({"input_length": 7, "output_length": 3}, None, (7, None, None, 3, None), "flat"),
     ({"ContextTokens": "374", "GeneratedTokens": "44"}, None, (374, None, None, 44, None), "flat"),

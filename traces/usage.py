@@ -61,12 +61,20 @@ def _all_keys(needed: Iterable[str], any_of: Iterable[str]) -> Fits:
 def _fits_anthropic(usage: Mapping[str, Any], provider: str) -> bool:
     if has(usage, "prompt_tokens", "cache_write_input_tokens") or provider in ("goose", "inclusive"):
         return False  # LiteLLM, OpenHands and Goose keep Anthropic's names beside an inclusive total
+    if "input" in usage:
+        return False  # Langfuse keeps them beside its own input and output
     return has(usage, "cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation") or (
         "input_tokens" in usage and has(usage, "iterations", "server_tool_use")
     )
 
 
 RULES = (
+    Rule(
+        "anthropic",
+        "cache_read_input_tokens: input excludes cached tokens, input + read + creation is the prompt",
+        _fits_anthropic,
+        shapes.anthropic,
+    ),
     Rule("otel", "gen_ai.usage.*: input includes cached tokens", _prefixed("gen_ai.usage."), shapes.otel),
     Rule(
         "openinference",
@@ -85,12 +93,6 @@ RULES = (
         "input_tokens_cache_read: cached tokens inside or outside, whichever matches total_tokens",
         _keys("input_tokens_cache_read", "input_tokens_cache_write"),
         shapes.inspect,
-    ),
-    Rule(
-        "anthropic",
-        "cache_read_input_tokens: input excludes cached tokens, input + read + creation is the prompt",
-        _fits_anthropic,
-        shapes.anthropic,
     ),
     Rule(
         "codex",

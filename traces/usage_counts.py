@@ -44,6 +44,8 @@ def count(value: object, field: str) -> int | None:
     Raises:
         ValueError: Anything else.
     """
+    if type(value) is int and 0 <= value < MAX_TOKENS:
+        return value
     if value is None or value == "":
         return None
     if isinstance(value, bool):
@@ -70,7 +72,9 @@ def first(usage: Mapping[str, Any], *fields: str) -> int | None:
     """The first field that is known; a dot goes into a nested object (also where the dotted name itself is a key)."""
     for field in fields:
         value: Any = usage.get(field)
-        if value is None and "." in field:
+        if value is None:
+            if "." not in field:
+                continue
             value = usage
             for part in field.split("."):
                 value = value.get(part) if isinstance(value, Mapping) else None

@@ -111,6 +111,7 @@ class LineParser:
         self.digest = context.digest
         self.parts = PartReader(context)
         self.session = ""
+        self._versions: dict[str, str] = {}
         self._interned: dict[str, str] = {}
         self._usage: tuple[Any, Usage] = (None, Usage())
 
@@ -138,7 +139,9 @@ class LineParser:
         if isinstance(wire.sessionId, str):
             self.session = self._intern(wire.sessionId)
         agent = wire.agentId if isinstance(wire.agentId, str) and wire.agentId else None
-        version = wire.version if isinstance(wire.version, str) and _VERSION.fullmatch(wire.version) else None
+        version = self._versions.get(wire.version) if isinstance(wire.version, str) else None
+        if version is None and isinstance(wire.version, str) and _VERSION.fullmatch(wire.version):
+            version = self._versions[wire.version] = wire.version
         return Line(
             ordinal,
             kind,
@@ -149,7 +152,7 @@ class LineParser:
             agent=self._intern(agent) if agent else None,
             side=wire.isSidechain is True,
             at_s=_seconds(wire.timestamp),
-            version=self._intern(version) if version else None,
+            version=version,
             meta=wire.isMeta is True,
             summary=wire.isCompactSummary is True,
             copied=isinstance(wire.forkedFrom, dict),
