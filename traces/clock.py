@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -16,6 +17,28 @@ def seconds_per(unit: str) -> float:
     if unit not in UNITS:
         raise ValueError(f"unknown time unit {unit!r}: s, ms, us or ns")
     return UNITS[unit]
+
+
+LONGEST_S = 4e12
+"""A larger time does not fit into 64 bits of µs."""
+
+
+def to_seconds(value: object, unit: str) -> float | None:
+    """`value` in `unit` as seconds; None stays None.
+
+    Raises:
+        ValueError: for what is no finite number, or for a time that is absurdly far away.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("a time is no number")
+    if not abs(value) < 1e24 or not math.isfinite(value):
+        raise ValueError("a time is no time")
+    seconds = float(value) * seconds_per(unit)
+    if abs(seconds) > LONGEST_S:
+        raise ValueError("a time is no time: is the unit right (--time-unit)?")
+    return seconds
 
 
 def parse_time(text: str) -> float | None:

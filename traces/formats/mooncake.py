@@ -6,43 +6,43 @@ the session's previous row are ever parsed (traces.blocks).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from traces.clock import seconds_per
+from traces.clock import to_seconds
+from traces.formats.hash_rows import BlockSize, Count, row_and_ids
 from traces.records import Blocks, Context, Note, Record, Reject, Request
-from traces.sources import Head, Source, parse_json
+from traces.sources import Head, Source
 
 NAME = "mooncake"
 SUMMARY = {
     "carries": "block ids, lengths, times; sessions where a writer adds session_id",
     "time": "milliseconds from an unknown zero",
     "blocks": "512 tokens unless the row or --block-size says otherwise; a partial last block has an id (ceil)",
+    "computes": "shapes, hit rates, capacity curves; sessions are inferred where rows name none",
 }
 SESSION_SCOPE = "trace"
 DEFAULT_BLOCK_TOKENS = 512
 
-_IDS = b'"hash_ids"'
-
 
 class _Row(msgspec.Struct):
-    input_length: int | None = None
-    input_tokens: int | None = None
-    output_length: int | None = None
-    output_tokens: int | None = None
+    input_length: Count | None = None
+    input_tokens: Count | None = None
+    output_length: Count | None = None
+    output_tokens: Count | None = None
     timestamp: int | float | None = None
     created_time: int | float | None = None
     hash_ids: Any = None
     session_id: str | int | None = None
-    block_size: int | None = None
+    block_size: BlockSize | None = None
     model: str | None = None
     delay: int | float | None = None
+    delay_ms: int | float | None = None
 
 
-_decode = msgspec.json.Decoder(_Row).decode
+_decoder = msgspec.json.Decoder(_Row)
 
 
 def sniff(head: Head, name: str) -> float:
@@ -60,8 +60,8 @@ def sniff(head: Head, name: str) -> float:
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield one request a line."""
     default = context.block_tokens or DEFAULT_BLOCK_TOKENS
-    unit = seconds_per(context.time_unit or "ms")
-    deltas = 0
+    unit = context.time_unit or "ms"
+    doubts = _Doubts()
     for number, line in source.lines():
         if line is None:
             yield Reject(number, "a line longer than 256 MiB")
@@ -69,77 +69,58 @@ def read(source: Source, context: Context) -> Iterator[Record]:
         if not line or line.isspace():
             continue
         try:
-            row, ids = _row(line)
+            row, ids = row_and_ids(line, _decoder)
+            arrival = to_seconds(row.timestamp if row.timestamp is not None else row.created_time, unit)
         except ValueError as error:
             yield Reject(number, str(error))
             continue
         tokens = row.input_length if row.input_length is not None else row.input_tokens
-        output = row.output_length if row.output_length is not None else row.output_tokens
-        time = row.timestamp if row.timestamp is not None else row.created_time
-        block = row.block_size or default
-        problem = _problem(tokens, output, time, block)
-        if problem:
-            yield Reject(number, problem)
+        if tokens is None:
+            yield Reject(number, "no input_length")
             continue
-        if row.delay is not None and time is None:
-            deltas += 1
-        session = row.session_id
+        session = None if row.session_id is None else str(row.session_id)
+        if session is not None:
+            doubts.look(session, tokens, ids, row.delay is not None or row.delay_ms is not None)
         yield Request(
             key=str(number),
-            session_key=None if session is None else str(session),
+            session_key=session,
             ordinal=number,
-            arrival_s=None if time is None else time * unit,
+            arrival_s=arrival,
             time_basis="trace",
             model=row.model,
             input_tokens=tokens,
-            output_tokens=output,
-            prompt=None if ids is None else Blocks(ids, block),
+            output_tokens=row.output_length if row.output_length is not None else row.output_tokens,
+            prompt=None if ids is None else Blocks(ids, row.block_size or default),
         )
-    if deltas:
-        yield Note(
-            f"{deltas:,} rows have a delay and no timestamp, as traces of deltas have (a row holds what a turn adds). "
-            "They were read as whole prompts; if they are deltas, every figure is wrong: name the format."
-        )
+    yield from doubts.notes()
 
 
-def _row(line: bytes) -> tuple[_Row, bytes | list[Any] | None]:
-    """Return the row without its ids, and the ids (raw text where they are plain numbers).
+class _Doubts:
+    """Whether a session's rows look like deltas: they start with other ids or are shorter than the row before."""
 
-    Raises:
-        ValueError: with a reason that quotes nothing.
-    """
-    at = line.find(_IDS)
-    if at > 0 and line[at - 1] != 92:
-        begin = line.find(b"[", at)
-        end = line.find(b"]", begin)
-        if begin > 0 and end > 0 and line[at + 10 : begin].strip() == b":":
-            try:
-                return _decode(line[:at] + b'"hash_ids":0' + line[end + 1 :]), line[begin + 1 : end]
-            except (msgspec.DecodeError, ValueError):
-                pass
-    value = parse_json(line)
-    if not isinstance(value, dict):
-        raise ValueError("not a JSON object")
-    ids = value.pop("hash_ids", None)
-    if ids is not None and not isinstance(ids, list):
-        raise ValueError("hash_ids is not a list")
-    try:
-        return msgspec.convert(value, _Row), ids
-    except msgspec.ValidationError as error:
-        raise ValueError(_without_content(str(error))) from None
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[int, Any]] = {}
+        self._follow = 0
+        self._doubtful = 0
+        self._delayed = False
 
+    def look(self, session: str, tokens: int, ids: bytes | list[Any] | None, delayed: bool) -> None:
+        first: Any = (ids or [None])[0]
+        if isinstance(ids, bytes):
+            comma = ids.find(b",")
+            first = ids[: comma if comma >= 0 else None].strip() or None
+        before = self._last.get(session)
+        self._last[session] = (tokens, first)
+        if before is not None:
+            self._follow += 1
+            self._delayed |= delayed
+            self._doubtful += tokens < before[0] or (first is not None and first != before[1])
 
-def _without_content(message: str) -> str:
-    return re.sub(r"[^ -~]", "?", message)[:120]
-
-
-def _problem(tokens: int | None, output: int | None, time: float | None, block: int) -> str | None:
-    if tokens is None:
-        return "no input_length"
-    if tokens < 0 or (output is not None and output < 0):
-        return "a negative length"
-    if time is not None and not abs(time) < 1e15:
-        return "a timestamp that is no time"
-    if block <= 0:
-        return "a block size below 1"
-    return None
+    def notes(self) -> Iterator[Record]:
+        """A note where half of the follow-up rows do not extend the row before (nearly all, without delays)."""
+        if self._doubtful and self._doubtful >= self._follow * (0.5 if self._delayed else 0.9):
+            yield Note(
+                f"{self._doubtful:,} of {self._follow:,} follow-up rows do not extend the row before them in their "
+                "session, as in traces of deltas (a row holds what a turn adds). They were read as whole prompts; if "
+                "they are deltas every figure is wrong: name the format (--format mooncake-delta)."
+            )

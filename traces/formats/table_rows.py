@@ -63,7 +63,7 @@ def rows(source: Source) -> Iterator[Row]:
     """Yield every row, or why one is none. A blank line is neither."""
     shape = kind(source.head())
     if shape == "parquet":
-        yield from _parquet(source)
+        yield from parquet_rows(source)
     elif shape == "array":
         yield from _array(source)
     elif shape == "jsonl":
@@ -167,14 +167,21 @@ def _parquet_columns(source: Source) -> list[str]:
         return []
 
 
-def _parquet(source: Source) -> Iterator[Row]:
+def parquet_rows(source: Source, names: list[str] | None = None) -> Iterator[Row]:
+    """Rows of a Parquet file.
+
+    Args:
+        source: the input.
+        names: the columns to read, where they exist; None reads all.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     number = 0
     try:
         with pq.ParquetFile(source.local_path()) as file:
-            for batch in file.iter_batches(batch_size=BATCH_ROWS):
+            wanted = None if names is None else [n for n in names if n in file.schema_arrow.names]
+            for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=wanted):
                 for row in batch.to_pylist():
                     number += 1
                     yield number, row

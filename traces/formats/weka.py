@@ -15,6 +15,7 @@ SUMMARY = {
     "carries": "block ids, lengths, times inside a session, sub-agents, head length, stop reasons",
     "time": "seconds from the session's start",
     "blocks": "64 tokens, whole blocks only (floor); ids are comparable inside a file",
+    "computes": "shapes, hit rates, transitions, sub-agents; capacity needs an arrival model (times are per session)",
 }
 DEFAULT_BLOCK_TOKENS = 64
 
