@@ -45,7 +45,7 @@ class CacheGroup:
         stride: tokens per row (compressed attention), else 1.
         window: rows kept at most, None without a limit.
         rope: elements of a row that stay in bf16 in fp8 row layouts (MLA, compressed).
-        conv: elements of the convolution state per sequence and head (`state` only, always 2 bytes each).
+        conv: elements of the convolution state per sequence, all heads (`state` only, always 2 bytes each).
         dtype_bytes: fixed bytes per element where the engine never quantises this group, else None.
     """
 
@@ -92,7 +92,7 @@ def row_bytes(group: CacheGroup, dtype: str, engine: str, state_bytes: float, sp
     584 = 448 fp8 + 64 bf16 rope + 8 scale bytes), SGLang `calculate_mla_kv_cache_dim`.
     """
     if group.kind == "state":
-        return group.conv * 2 + group.width * state_bytes
+        return group.conv * 2 / group.heads + group.width * state_bytes
     if group.dtype_bytes is not None:
         return group.width * group.dtype_bytes
     size = KV_DTYPES[dtype]

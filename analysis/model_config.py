@@ -380,11 +380,7 @@ def _linear_shape(keys: _Keys) -> _Linear:
 
 def _add_linear(keys: _Keys, layers: int, shape: _Shape) -> None:
     s = _linear_shape(keys)
-    if s.conv_channels % s.value_heads:
-        raise ConfigError(
-            f"{keys.name}: the convolution's {s.conv_channels} channels do not divide over {s.value_heads} heads"
-        )
-    conv = (s.kernel - 1) * s.conv_channels // s.value_heads
+    conv = (s.kernel - 1) * s.conv_channels
     shape.groups.append(CacheGroup("state", layers, s.value_heads, s.key_dim * s.value_dim, conv=conv))
     # Per token and head: decay and correct the state, write to it, read from it: three products of key_dim x value_dim.
     shape.work.append(AttentionWork(layers, 0.0, flops_per_token=6.0 * s.value_heads * s.key_dim * s.value_dim))

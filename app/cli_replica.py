@@ -92,6 +92,7 @@ def _print_catalogue(as_json: bool) -> None:
 @click.option("--reserve-bytes", type=Size(), help="Bytes per GPU for activations, graphs and buffers.")
 @click.option("--dataset", type=click.Path(), help="A dataset: sessions of its size, hit rate at this capacity.")
 @click.option("--block-size", type=int, help="Block size in tokens for --dataset.")
+@click.option("--arrivals", default="recorded", show_default=True, help="Arrival model of --dataset.")
 @click.option("--list", "list_all", is_flag=True, help="List models and GPUs.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def kv_budget_command(
@@ -109,6 +110,7 @@ def kv_budget_command(
     reserve_bytes: int | None,
     dataset: str | None,
     block_size: int | None,
+    arrivals: str,
     list_all: bool,
     as_json: bool,
 ) -> None:
@@ -140,18 +142,21 @@ def kv_budget_command(
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     out = budget_json(budget)
-    out["dataset"] = _dataset(budget, dataset, block_size) if dataset else None
+    out["dataset"] = _dataset(budget, dataset, block_size, arrivals) if dataset else None
     if as_json:
         click.echo(json.dumps(out))
     else:
         _print_budget(out)
 
 
-def _dataset(budget: Any, path: str, block_size: int | None) -> dict[str, object]:
+def _dataset(budget: Any, path: str, block_size: int | None, arrivals: str) -> dict[str, object]:
+    from analysis.question import BadQuestion
     from analysis.replica_workload import replica_workload
 
     try:
-        return replica_workload(budget, path, block_size)
+        return replica_workload(budget, path, block_size, arrivals)
+    except BadQuestion as error:
+        raise click.UsageError(str(error)) from error
     except (ValueError, OSError) as error:
         raise click.ClickException(str(error)) from error
 

@@ -145,17 +145,13 @@ def test_bad_choices_are_named(agents: dict[str, np.ndarray]) -> None:
         vllm.replay(paths, [1])
     with pytest.raises(ValueError, match="less than one page of 64 tokens"):
         sglang.replay(paths, [63])
-    with pytest.raises(ValueError, match="not below the node of its prompt"):
-        block_paths(
-            np.array([-1, 0, 0]),
-            np.array([0, 0, 0]),
-            np.array([0, 4, 4]),
-            np.array([1]),
-            np.array([0]),
-            np.array([3]),
-            2,
-            np.array([2]),
-        )
+
+
+def test_a_reply_elsewhere_is_unknown() -> None:
+    parent, start, end = np.array([-1, 0, 0]), np.array([0, 0, 0]), np.array([0, 4, 4])
+    one, order = np.array([1]), np.array([0])
+    assert block_paths(parent, start, end, one, order, np.array([3]), 2, np.array([2])).unknown_replies == 1
+    assert block_paths(parent, start, end, one, order, np.array([-1]), 2).unknown_outputs == 1
 
 
 # Re-statements without arrays, for small random traces.

@@ -70,10 +70,11 @@ def block_paths(
         order: rows in arrival order.
         output_tokens: generated tokens per row; -1 (unknown) counts as one token and is counted.
         block_tokens: block or page size in tokens.
-        reply_leaf: node after the reply per row, -1 where its text is not known: those blocks are nobody else's.
+        reply_leaf: node after the reply per row, -1 where its text is not known: those blocks are nobody else's. A node
+            that is not below its prompt counts as unknown.
 
     Raises:
-        ValueError: a block size below 1, or a reply that is not below its prompt.
+        ValueError: a block size below 1.
     """
     if block_tokens < 1:
         raise ValueError(f"block size {block_tokens} must be at least 1 token")
@@ -84,6 +85,7 @@ def block_paths(
     unknown_outputs = int((output < 0).sum())
     computed = tokens + np.maximum(np.where(output < 0, 1, output) - 1, 0)
     reply = np.full(len(rows), -1, np.int64) if reply_leaf is None else reply_leaf[rows].astype(np.int64)
+    reply[~_below(parent.astype(np.int64), start.astype(np.int64), reply, prompt_leaf)] = -1
     bottom = np.where(reply >= 0, reply, prompt_leaf)
     private = end[bottom] < computed
     unknown_replies = int(((reply < 0) & (computed > tokens)).sum())
@@ -99,9 +101,7 @@ def block_paths(
     top, low = starts // b, ends // b
     # A request without a token has nothing to look up; P - 1 must not go below it.
     depths = np.stack([np.maximum(tokens - 1, 0) // b, tokens // b, computed // b], axis=1)
-    nodes = _nodes_at(parents, top, low, bottom, prompt_leaf, depths)
-    if (nodes == -2).any():
-        raise ValueError("a reply's node is not below the node of its prompt")
+    nodes = _nodes_at(parents, top, bottom, depths)
     atom_parent, atom_blocks, cut_atoms = _cut(parents, top, low, nodes, depths)
     leaves = np.where(depths[:, 2] > 0, cut_atoms[:, 2], -1)
     return BlockPaths(
@@ -123,25 +123,30 @@ def block_paths(
 
 
 @njit(cache=True)
-def _nodes_at(parent: Ints, top: Ints, low: Ints, bottom: Ints, prompt: Ints, depths: Ints) -> Ints:
-    """Node that holds the block ending at each depth of each request's path; -1 at depth 0, -2: prompt not on it."""
+def _below(parent: Ints, start: Ints, reply: Ints, prompt: Ints) -> NDArray[np.bool_]:
+    """Whether each reply's node is its prompt's node or below it."""
+    out = np.zeros(len(reply), np.bool_)
+    for r in range(len(reply)):
+        node = reply[r]
+        while node >= 0 and node != prompt[r] and start[node] >= start[prompt[r]]:
+            node = parent[node]
+        out[r] = node == prompt[r]
+    return out
+
+
+@njit(cache=True)
+def _nodes_at(parent: Ints, top: Ints, bottom: Ints, depths: Ints) -> Ints:
+    """Node that holds the block ending at each depth of each request's path; -1 at depth 0."""
     out = np.full(depths.shape, -1, np.int64)
     for r in range(len(bottom)):
         node = bottom[r]
-        meets = node == prompt[r]
         for c in range(2, -1, -1):
             depth = depths[r, c]
             if depth == 0:
                 continue
             while top[node] >= depth:
                 node = parent[node]
-                meets = meets or node == prompt[r]
             out[r, c] = node
-        while not meets and node >= 0:
-            meets = node == prompt[r]
-            node = parent[node]
-        if not meets:
-            out[r, 0] = -2
     return out
 
 

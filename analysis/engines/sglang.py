@@ -31,12 +31,12 @@ def replay(paths: BlockPaths, capacity_tokens: Sequence[int]) -> list[Replay]:
         pages = int(tokens) // page
         if pages < 1:
             raise ValueError(f"capacity {tokens} tokens is less than one page of {page} tokens")
-        hits, unschedulable, lost, oom = _radix(
+        hits, lost, oom = _radix(
             paths.parent, paths.blocks, paths.leaf, paths.prompt_tokens, paths.lookup, paths.prompt, paths.cached,
             paths.prompt_slots, paths.slots, pages * page, page, deepest_path(paths.parent, paths.leaf),
         )  # fmt: skip
         reason = "leaf-granular eviction is not a stack algorithm"
-        out.append(Replay(pages, page, hits, int(unschedulable), int(lost), int(oom), "replay", reason))
+        out.append(Replay(pages, page, np.maximum(hits, 0), hits >= 0, int(lost), int(oom), "replay", reason))
     return out
 
 
@@ -128,7 +128,7 @@ def _radix(
     capacity: int,
     page: int,
     deepest: int,
-) -> tuple[Ints, int, int, int]:
+) -> tuple[Ints, int, int]:
     n = len(leaf)
     hits = np.zeros(n, np.int64)
     atoms = len(parent)
@@ -143,7 +143,6 @@ def _radix(
     heap = [(np.int64(0), np.int64(0))]
     heap.pop()
     path = np.empty(deepest + 1, np.int64)
-    unschedulable = 0
     unschedulable_tokens = 0
     oom = 0
     for r in range(n):
@@ -168,7 +167,7 @@ def _radix(
             _evict(nodes, free, state, parent, holder, heap, demand - state[_AVAILABLE], locked, page)
         taken = (prompt_slots[r] - pages) * page
         if state[_AVAILABLE] < taken:
-            unschedulable += 1
+            hits[r] = -1
             unschedulable_tokens += prompt_tokens[r]
             if locked >= 0 and nodes[locked, _CHILDREN] == 0:
                 heapq.heappush(heap, (nodes[locked, _TIME], np.int64(locked)))
@@ -194,7 +193,7 @@ def _radix(
             state[_AVAILABLE] += partial - added * page
         if last >= 0 and nodes[last, _CHILDREN] == 0:
             heapq.heappush(heap, (nodes[last, _TIME], np.int64(last)))
-    return hits, unschedulable, unschedulable_tokens, oom
+    return hits, unschedulable_tokens, oom
 
 
 @njit(cache=True)

@@ -96,14 +96,17 @@ def replay(
         reason = _why_replay(k, largest, runs) if method == "auto" else f"method {method} was asked for"
         if runs is not None and (method == "one_pass" or not reason):
             why = reason or "every request fits and no block is computed twice"
-            out.append(Replay(k, paths.block_tokens, hit_blocks_at(runs, k, paths.requests), 0, 0, 0, "one_pass", why))
+            hits, all_run = hit_blocks_at(runs, k, paths.requests), np.ones(paths.requests, bool)
+            out.append(Replay(k, paths.block_tokens, hits, all_run, 0, 0, "one_pass", why))
             continue
-        hits, unschedulable, tokens, oom = _manager(
+        hits, tokens, oom = _manager(
             paths.parent, paths.blocks, paths.first_block, paths.leaf, paths.prompt_tokens, paths.lookup, paths.prompt,
             paths.cached, paths.prompt_slots, paths.slots, k, legacy, paths.distinct_blocks,
             deepest_path(paths.parent, paths.leaf),
         )  # fmt: skip
-        out.append(Replay(k, paths.block_tokens, hits, int(unschedulable), int(tokens), int(oom), "replay", reason))
+        ran = hits >= 0
+        found = np.maximum(hits, 0)
+        out.append(Replay(k, paths.block_tokens, found, ran, int(tokens), int(oom), "replay", reason))
     return out
 
 
@@ -254,7 +257,7 @@ def _manager(
     legacy: bool,
     distinct: int,
     deepest: int,
-) -> tuple[Ints, int, int, int]:
+) -> tuple[Ints, int, int]:
     n = len(leaf)
     hits = np.zeros(n, np.int64)
     first = np.full(distinct, -1, np.int64)
@@ -273,12 +276,11 @@ def _manager(
     ids = np.empty(largest + 1, np.int64)
     mine = np.empty(largest + 1, np.int64)
     scratch = np.empty(deepest + 1, np.int64)
-    unschedulable = 0
     unschedulable_tokens = 0
     oom = 0
     for r in range(n):
         if prompt_slots[r] > usable:
-            unschedulable += 1
+            hits[r] = -1
             unschedulable_tokens += prompt_tokens[r]
             continue
         count = walk(parent, leaf[r], scratch)
@@ -322,4 +324,4 @@ def _manager(
             before[slot] = left
             after[slot] = right
             before[right] = slot
-    return hits, unschedulable, unschedulable_tokens, oom
+    return hits, unschedulable_tokens, oom

@@ -1,0 +1,145 @@
+"""A dataset beside one replica's budget: live contexts, what sessions share, the curve at the replica's capacity."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from analysis.kv_budget import Budget, dataset_section
+from analysis.question import Question
+from analysis.tiers import hits_at
+from analysis.warehouse import Warehouse, open_dataset
+
+Ints = NDArray[np.int64]
+
+
+class RunLengths(NamedTuple):
+    """The reuse runs of the selected requests and the tokens they are a share of."""
+
+    distance_blocks: Ints
+    blocks: Ints
+    prefix_tokens: int
+    block_tokens: int
+
+    def rate(self, capacity_tokens: float) -> float:
+        """Hit rate of one LRU cache of this many tokens."""
+        hits = hits_at(self.distance_blocks, self.blocks, int(capacity_tokens) // self.block_tokens)
+        return hits * self.block_tokens / self.prefix_tokens if self.prefix_tokens else 0.0
+
+    def ceiling(self) -> float:
+        """Hit rate without a capacity limit."""
+        return int(self.blocks.sum()) * self.block_tokens / self.prefix_tokens if self.prefix_tokens else 0.0
+
+    def capacity_for(self, rate: float) -> int | None:
+        """Smallest capacity in tokens (whole blocks) that reaches a hit rate; None if none does."""
+        if rate > self.ceiling():
+            return None
+        low, high = 0, int((self.distance_blocks + self.blocks).max(initial=0))
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.rate(middle * self.block_tokens) >= rate else (middle + 1, high)
+        return low * self.block_tokens
+
+
+def run_lengths(warehouse: Warehouse, question: Question) -> RunLengths:
+    """Distances and lengths of the runs of the question's requests. Raises NeedsArrivals where the order is unknown."""
+    prepared = warehouse.prepare(question)
+    if not prepared.order_known:
+        warehouse.need_times(prepared, "the hit rate at a capacity")
+    runs = warehouse.query("reuse_runs", question)
+    total = int(warehouse.grouped(question, "all")["prefix_tokens"].sum())
+    distance, blocks = runs["distance_blocks"].to_numpy(), runs["blocks"].to_numpy()
+    return RunLengths(distance.astype(np.int64), blocks.astype(np.int64), total, prepared.block_size)
+
+
+@njit(cache=True)
+def _shared_depth(parent: Ints, start: Ints, end: Ints, order: Ints, lowest: Ints, highest: Ints, leaf: Ints) -> Ints:
+    """Tokens of each leaf's path that another session's prompt has too; `order` visits children before parents."""
+    for node in order:
+        above = parent[node]
+        if above >= 0 and highest[node] >= 0:
+            lowest[above] = min(lowest[above], lowest[node])
+            highest[above] = max(highest[above], highest[node])
+    out = np.zeros(len(leaf), np.int64)
+    for i in range(len(leaf)):
+        node = leaf[i]
+        while node >= 0 and lowest[node] == highest[node]:
+            node = parent[node]
+        out[i] = end[node] if node >= 0 else 0
+    return out
+
+
+def shared_prefix_tokens(warehouse: Warehouse) -> float | None:
+    """Median over sessions of the tokens of a session's first prompt that another session's prompts start with too.
+
+    None without sessions or prompts.
+    """
+    loaded = warehouse.loaded()
+    known = np.flatnonzero((loaded.leaf >= 0) & (loaded.session >= 0))
+    if not len(known):
+        return None
+    tree, nodes = loaded.tree, len(loaded.tree.parent)
+    lowest, highest = np.full(nodes, loaded.sessions, np.int64), np.full(nodes, -1, np.int64)
+    np.minimum.at(lowest, loaded.leaf[known], loaded.session[known])
+    np.maximum.at(highest, loaded.leaf[known], loaded.session[known])
+    turns = loaded.requests["turn"].fill_null(0).to_numpy()[known]
+    first: dict[int, tuple[int, int]] = {}
+    for session, turn, leaf in zip(
+        loaded.session[known].tolist(), turns.tolist(), loaded.leaf[known].tolist(), strict=True
+    ):
+        if session not in first or turn < first[session][0]:
+            first[session] = (turn, leaf)
+    leaves = np.array([leaf for _, leaf in first.values()], np.int64)
+    # A child starts where its parent ends, so later starts are deeper; ties with an empty parent go by the end.
+    order = np.lexsort((-tree.end, -tree.start))
+    depth = _shared_depth(tree.parent, tree.start, tree.end, order, lowest, highest, leaves)
+    return float(np.median(depth))
+
+
+def _idle_sessions(warehouse: Warehouse, question: Question) -> tuple[float | None, float | None]:
+    """(reuse horizon in seconds, sessions alive within it), see queries/reuse_horizon.sql; None if untimed."""
+    prepared = warehouse.prepare(question)
+    if prepared.unanchored or not prepared.timed:
+        return None, None
+    found = warehouse.query("reuse_horizon", question)
+    return (found["horizon_s"][0], found["sessions"][0]) if found.height else (None, None)
+
+
+def replica_workload(
+    budget: Budget, dataset: str | Path | Warehouse, block_size: int | None = None, arrivals: str = "recorded"
+) -> dict[str, object]:
+    """The `dataset` object of `tracetower kv-budget`: sessions of this dataset's size in the replica.
+
+    Live context: prompt tokens over requests. In-flight output: mean output tokens. Where the order across sessions
+    is not known, the hit rates are None and `hit_rate_note` says what to name.
+
+    Raises:
+        ValueError: no dataset there, a block size that does not fit it.
+    """
+    from analysis.question import NeedsArrivals
+
+    warehouse = dataset if isinstance(dataset, Warehouse) else open_dataset(dataset)
+    question = Question(block_size=block_size, arrivals=arrivals)
+    sizes = warehouse.query("live_context", question).row(0, named=True)
+    runs, note = None, None
+    try:
+        runs = run_lengths(warehouse, question)
+    except NeedsArrivals as error:
+        note = str(error)
+    horizon, alive = _idle_sessions(warehouse, question)
+    section = dataset_section(
+        budget,
+        {q: sizes[q] for q in ("p50", "p90", "p99", "max")},
+        in_flight_output=sizes["output_tokens_mean"] or 0.0,
+        shared_prefix_tokens=shared_prefix_tokens(warehouse) or 0.0,
+        curve=runs.rate if runs is not None else None,
+        capacity_for_rate=runs.capacity_for if runs is not None else None,
+        ceiling=runs.ceiling() if runs is not None else None,
+        reuse_horizon_sessions=alive,
+    )
+    section |= {"reuse_horizon_s": horizon, "sessions_within_reuse_horizon": alive, "hit_rate_note": note}
+    return section
