@@ -435,6 +435,16 @@ def test_bad_lines_are_rejected_or_passed_over(tmp_path: Path) -> None:
     assert "input_tokens is negative" in reasons
 
 
+def test_lines_without_a_session_do_not_meet_those_of_other_files(tmp_path: Path) -> None:
+    keys = []
+    for name in ("a", "b"):
+        line = answer(name, None, name, usage(10))
+        del line["sessionId"]
+        keys += [request.session_key for request in requests_of(read(write(tmp_path / name, line)))]
+    assert len(set(keys)) == 2
+    assert all(keys)
+
+
 def test_sniff() -> None:
     for path in SAMPLES.rglob("*.jsonl"):
         assert claude_code.sniff(Source(path.name, path).head(), path.name) >= 0.9

@@ -82,8 +82,11 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             continue
         if isinstance(line, Ignored):
             ignored[line.kind, line.reason] += 1
-        else:
-            store.add(line)
+            continue
+        if not line.session:
+            # Nothing has named a session yet: such lines must not meet those of other files.
+            line.session = parser.session = f"unnamed:{source.digest().hex()}"
+        store.add(line)
     store.close()
     chains = Chains(store)
     yield from _sessions(chains, _session_of_folder(source.name))

@@ -186,7 +186,7 @@ class LineParser:
             return Ignored("ignored", "notice")
         line = self._line(ordinal, "assistant", wire)
         call = message.get("id")
-        line.call = self._intern(call) if isinstance(call, str) and call else None
+        line.call = call if isinstance(call, str) and call else None
         model, stop = message.get("model"), message.get("stop_reason")
         line.model = self._intern(model) if isinstance(model, str) and model else None
         if isinstance(stop, str):

@@ -12,7 +12,7 @@ from traces.records import Context
 IMAGE_TOKENS = 1500.0
 """Assumed size of an image or document: about that of the largest image the API takes without shrinking it."""
 
-SHORT_CHARS, SHORT_TEXTS = 1000, 20_000
+SHORT_CHARS, SHORT_TEXTS = 400, 10_000
 """Texts up to this length are counted once while they are remembered: agents' messages and tools repeat themselves."""
 
 
