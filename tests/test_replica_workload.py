@@ -18,10 +18,10 @@ from app.cli_replica import COMMANDS
 from traces.ingest import ingest
 
 KV_BUDGET, INTERACTIVITY = COMMANDS
-PUBLISHED = "--model kimi-k2.6 --gpu b200 --gpu-bytes 180000000000 --weights-bytes 595000000000 --utilization 1 --reserve-bytes 0"
+PUBLISHED = "--model kimi-k2.6 --gpu b200 --gpu-bytes 180000000000 --utilization 1 --reserve-bytes 0"
 
 
-def run(command: Any, words: str, code: int = 0) -> str:
+def run(command: Any, *words: str, code: int = 0) -> str:
     """Run a command with words separated by spaces; returns what it says."""
     result = CliRunner().invoke(command, " ".join(words).split())
     assert result.exit_code == code, result.output
@@ -46,11 +46,13 @@ def warehouse(dataset: Path) -> Warehouse:
 
 
 def test_published_case_on_the_command_line() -> None:
-    out = json.loads(run(KV_BUDGET, PUBLISHED, "--tp 4 --kv-dtype fp8 --json"))
+    out = json.loads(run(KV_BUDGET, PUBLISHED, "--weights-bytes 595000000000 --tp 4 --kv-dtype fp8 --json"))
     assert (out["replica_tokens"], out["fits"], out["short_bytes_per_gpu"]) == (889_401, True, 0)
-    short = json.loads(run(KV_BUDGET, PUBLISHED, "--tp 2 --json"))
+    short = json.loads(run(KV_BUDGET, PUBLISHED, "--weights-bytes 595000000000 --tp 2 --json"))
     assert (short["fits"], short["short_bytes_per_gpu"]) == (False, 117_500_000_000)
-    assert "does not fit: 117,500,000,000 bytes per GPU are missing" in run(KV_BUDGET, PUBLISHED, "--tp 2")
+    assert "does not fit: 117,500,000,000 bytes per GPU are missing" in run(
+        KV_BUDGET, PUBLISHED, "--weights-bytes 595000000000 --tp 2"
+    )
 
 
 def test_sizes_keep_decimal_and_binary_apart() -> None:
