@@ -15,6 +15,8 @@ READERS: dict[str, str] = {
     "codex": "traces.formats.codex",
     "gemini_cli": "traces.formats.gemini_cli",
     "pi": "traces.formats.pi",
+    "openhands": "traces.formats.openhands",
+    "inspect": "traces.formats.inspect",
     "swe_agent": "traces.formats.swe_agent",
     "mini_swe_agent": "traces.formats.mini_swe_agent",
     "openai_messages": "traces.formats.openai_messages",

@@ -7,7 +7,7 @@ block's shape says what it is, so one table reads them all. Base64 is never coun
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import orjson
@@ -263,3 +263,15 @@ def as_dict(value: object) -> dict[str, Any]:
 def as_list(value: object) -> list[Any]:
     """`value` if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
+
+
+def clock_seconds(value: object) -> float | None:
+    """Seconds of an ISO 8601 time, with or without a zone (then of a clock whose zero is not known)."""
+    known = seconds(value)
+    if known is not None or not isinstance(value, str):
+        return known
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=UTC).timestamp()
