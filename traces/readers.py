@@ -35,6 +35,7 @@ READERS: dict[str, str] = {
     "applied_compute": "traces.formats.applied_compute",
     "table": "traces.formats.table",
     "llm_pairs": "traces.formats.llm_pairs",
+    "agentsight": "traces.formats.agentsight",
 }
 """Format name -> module. A new format is one module, one line here and one test file."""
 

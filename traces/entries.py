@@ -1,0 +1,198 @@
+"""Messages as a prompt holds them: flattened, tokenised once, known by their content afterwards.
+
+Tools come first, then the system prompt, then the messages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import xxhash
+
+from traces.messages import Part, compact, parts, role_of, serialise
+from traces.records import Context, Piece
+
+MESSAGE_TOKENS = 4
+"""What a chat template puts around a message: three marks and a role, as OpenAI's counting guide has it."""
+
+PIECE_CHARS = 256
+"""Texts are cut at line ends into pieces of at least this many characters: prompts part no coarser than that."""
+
+CACHED_BYTES = 256 << 20
+KNOWN_MESSAGES = 100_000
+_LINE_START = re.compile(r"(?<=\n)(?=[A-Za-z])")
+
+
+class Entry(NamedTuple):
+    """One message (or tool, or system prompt): its digest, its pieces as the tokenizer counts, what it is."""
+
+    key: int
+    pieces: tuple[Piece, ...]
+    tokens: int
+    elastic: bool  # holds something whose size is not known
+    calls: tuple[str, ...]  # tools that it calls
+    head: bool = False  # a tool or a system prompt
+    exact: bool = False  # the engine's own token ids
+
+    @property
+    def last_role(self) -> str:
+        """The role of its last piece."""
+        return self.pieces[-1].role if self.pieces else "unknown"
+
+
+class Entries:
+    """Makes entries, each content once. Memory is bounded; what is forgotten is only tokenised again."""
+
+    def __init__(self, context: Context) -> None:
+        self._digest = context.digest
+        self._tokenizer = context.tokenizer
+        self._known: OrderedDict[bytes, Entry] = OrderedDict()
+        self._bytes = 0
+
+    def of(self, request: Mapping[str, Any]) -> tuple[list[Entry], list[Entry]]:
+        """The entries of a request body of any provider: (tools and system prompt, messages or a bare prompt).
+
+        Raises:
+            ValueError: Token ids are no whole numbers.
+        """
+        heads = [self.tool(tool) for tool in _tools(request)]
+        for name in ("system", "instructions", "systemInstruction", "system_instruction"):
+            system = request.get(name)
+            if system:
+                heads += [self.system(block) for block in (system if isinstance(system, list) else [system])]
+                break
+        for name in ("messages", "input", "contents", "prompt", "text", "input_ids", "prompt_token_ids"):
+            told = request.get(name)
+            if told is not None:
+                return heads, self._told(told, name)
+        return heads, []
+
+    def _told(self, told: Any, name: str) -> list[Entry]:
+        if isinstance(told, str):
+            return self.text(told) if name in ("prompt", "text") else [self.message(told)]
+        if isinstance(told, list) and told and isinstance(told[0], int):
+            return self.token_ids(told)
+        if isinstance(told, list) and name in ("prompt", "text", "input_ids") and len(told) == 1:
+            return self._told(told[0], name)
+        return [self.message(message) for message in (told if isinstance(told, list) else [told])]
+
+    def message(self, message: Any) -> Entry:
+        """A message of any provider."""
+        head = isinstance(message, Mapping) and role_of(message) == "system"
+        return self._cached(_mark(message, b"m"), lambda: self._build(parts(message), head, _sender(message)))
+
+    def system(self, value: Any) -> Entry:
+        """A system prompt: a text, a block, a list of blocks, a Gemini content."""
+
+        def build() -> Entry:
+            inner = value.get("parts") or value.get("content") or value if isinstance(value, Mapping) else value
+            found = parts({"role": "system", "content": inner})
+            return self._build(found, True, "system")
+
+        return self._cached(_mark(value, b"s"), build)
+
+    def tool(self, schema: Any) -> Entry:
+        """The schema of a tool."""
+        return self._cached(_mark(schema, b"t"), lambda: self._build([Part("tools", serialise(schema))], True))
+
+    def text(self, text: str) -> list[Entry]:
+        """A whole prompt as one text, in runs: texts that begin alike are tokenised once as far as they are."""
+        return [
+            self._cached(_mark(run, b"r"), partial(self._build, [Part("unknown", run)], False))
+            for run in runs(text, 8 * PIECE_CHARS)
+        ]
+
+    def token_ids(self, ids: Sequence[int]) -> list[Entry]:
+        """A whole prompt as the engine's token ids, in runs of 256.
+
+        Raises:
+            ValueError: An id is no token id.
+        """
+        try:
+            units = np.array(ids, dtype=np.uint32) if not isinstance(ids, str) else np.array([])
+        except (OverflowError, TypeError, ValueError):
+            raise ValueError("token ids are not whole numbers") from None
+        if units.ndim != 1 or units.dtype != np.uint32:
+            raise ValueError("token ids are no list of whole numbers")
+        found = []
+        for start in range(0, len(units), 256):
+            run = units[start : start + 256]
+            key = self._digest(run.tobytes())
+            found.append(Entry(key, (Piece(key, len(run), "unknown", run),), len(run), False, (), exact=True))
+        return found
+
+    def _cached(self, mark: bytes, build: Callable[[], Entry]) -> Entry:
+        found = self._known.get(mark)
+        if found is not None:
+            self._known.move_to_end(mark)
+            return found
+        found = self._known[mark] = build()
+        self._bytes += _bytes(found)
+        while len(self._known) > 1 and (self._bytes > CACHED_BYTES or len(self._known) > KNOWN_MESSAGES):
+            self._bytes -= _bytes(self._known.popitem(last=False)[1])
+        return found
+
+    def _build(self, found: Sequence[Part], head: bool, sender: str | None = None) -> Entry:
+        pieces: list[Piece] = []
+        if found and sender is not None:
+            pieces.append(Piece(self._digest(f"message|{sender}"), MESSAGE_TOKENS, "template"))
+        for part in found:
+            if part.text:
+                for run in runs(part.text, PIECE_CHARS):
+                    units = self._tokenizer.encode(run)
+                    if len(units):
+                        pieces.append(Piece(self._digest(f"{part.role}|{run}"), len(units), part.role, units))
+            elif part.guess:
+                pieces.append(Piece(self._digest(f"{part.role}|{part.name}"), part.guess, part.role))
+        key = self._digest(b"".join(piece.key.to_bytes(8, "little") for piece in pieces) + bytes([head]))
+        calls = tuple(part.name for part in found if part.name and part.text)
+        elastic = any(part.guess for part in found)
+        return Entry(key, tuple(pieces), sum(piece.tokens for piece in pieces), elastic, calls, head)
+
+
+def _mark(value: Any, kind: bytes) -> bytes:
+    return xxhash.xxh3_128_digest(compact(value)) + kind
+
+
+def _sender(message: Any) -> str:
+    name = message.get("role", message.get("type")) if isinstance(message, Mapping) else "user"
+    return name if isinstance(name, str) else ""
+
+
+def _bytes(entry: Entry) -> int:
+    return sum(piece.units.nbytes for piece in entry.pieces if piece.units is not None)
+
+
+def runs(text: str, least: int) -> Iterator[str]:
+    """Parts of `text` of at least `least` characters that start with a letter after a line end.
+
+    No pattern of o200k_base or cl100k_base matches across such a place (traces.tokens.chunks), and a cut depends only
+    on the text before it: texts that begin alike have the same first runs.
+    """
+    start = 0
+    if len(text) >= 2 * least:
+        for match in _LINE_START.finditer(text):
+            if match.start() - start >= least:
+                yield text[start : match.start()]
+                start = match.start()
+    if start < len(text):
+        yield text[start:]
+
+
+def _tools(request: Mapping[str, Any]) -> Iterator[Any]:
+    tools = request.get("tools")
+    if tools is None and isinstance(request.get("toolConfig"), Mapping):
+        tools = request["toolConfig"].get("tools")
+    if tools is None:
+        tools = request.get("functions")
+    for tool in tools if isinstance(tools, list) else ():
+        declared = tool.get("functionDeclarations") if isinstance(tool, Mapping) else None
+        if isinstance(declared, list):
+            yield from declared
+        elif tool:
+            yield tool

@@ -1,0 +1,258 @@
+"""Message lists of every provider as the parts that a model reads: who wrote it, its text, what has no text.
+
+OpenAI chat and Responses, Anthropic, Bedrock Converse, Gemini, OpenTelemetry and LangChain messages differ in names
+only, so parts are told by shape. Cache marks are dropped: they move from call to call and no model sees them. So are
+the ids of tool calls, which differ between runs. Images, documents and base64 are never taken as text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import orjson
+import xxhash
+
+IMAGE_TOKENS = 1000
+"""Stands for an image or a document where nothing tells its size; the providers charge some 85 to 1,600."""
+
+ENCRYPTED_BYTES_PER_TOKEN = 5.0
+"""Base64 characters of encrypted reasoning per token: 4/3 of about 4 bytes, rounded down."""
+
+DROPPED = frozenset({"cache_control", "prompt_cache_breakpoint", "cachePoint", "cache_point", "cacheControl"})
+_ROLES = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "model": "assistant",
+    "ai": "assistant",
+    "tool": "tool_result",
+    "function": "tool_result",
+    "ipython": "tool_result",
+    "SystemMessage": "system",
+    "HumanMessage": "user",
+    "AIMessage": "assistant",
+    "AIMessageChunk": "assistant",
+    "ToolMessage": "tool_result",
+}
+_KINDS = {
+    "media": """image image_url input_image document file input_file container_upload blob uri video audio input_audio
+        media image_asset computer_screenshot""",
+    "call": """tool_use server_tool_use mcp_tool_use function_call tool_call custom_tool_call local_shell_call
+        web_search_call computer_call mcp_call code_interpreter_call file_search_call tool-call""",
+    "result": """tool_result function_call_output tool_call_response custom_tool_call_output local_shell_call_output
+        computer_call_output mcp_tool_result tool-result""",
+    "reasoning": "thinking redacted_thinking reasoning reasoning_content",
+    "summary": "compaction compaction_summary",
+}
+_KIND_OF = {kind: what for what, kinds in _KINDS.items() for kind in kinds.split()}
+_MEDIA_KEYS = ("inlineData", "inline_data", "fileData", "image", "document")
+_CALL_KEYS = ("toolUse", "functionCall", "function_call")
+_RESULT_KEYS = ("toolResult", "functionResponse", "function_response")
+_BINARY = re.compile(r"[A-Za-z0-9+/=_\-]{2000,}\Z")
+MAX_DEPTH = 40
+
+
+class Part(NamedTuple):
+    """A stretch of one message. `text` is what is tokenised; `guess` tokens stand for what has no text.
+
+    `name` is the tool that an assistant's part calls.
+    """
+
+    role: str
+    text: str
+    guess: int = 0
+    name: str = ""
+
+
+def is_binary(text: str) -> bool:
+    """Whether a text is base64 or a data URL and no text at all."""
+    if text.startswith("data:") and ";base64," in text[:200]:
+        return True
+    if len(text) < 2000 or not _BINARY.match(text):
+        return False
+    start = text[:2000]
+    return bool(re.search("[a-z]", start) and re.search("[A-Z]", start) and re.search("[0-9]", start))
+
+
+def compact(value: Any) -> bytes:
+    """Any parsed JSON value as bytes, equal for equal values sent in the same order.
+
+    Raises:
+        ValueError: It is nested too deeply.
+    """
+    try:
+        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS, default=str)
+    except TypeError:  # numbers beyond 64 bits, or nesting beyond orjson's limit
+        import json
+
+        try:
+            return json.dumps(value, default=str).encode()
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
+
+
+def serialise(value: Any) -> str:
+    """Any JSON value as compact text in the order it was sent, without cache marks and binary data."""
+    if isinstance(value, str):
+        return value
+    return compact(_clean(value, 0)).decode("utf-8", "replace")
+
+
+def _clean(value: Any, depth: int) -> Any:
+    if depth > MAX_DEPTH:
+        return ""
+    if isinstance(value, Mapping):
+        return {key: _clean(inner, depth + 1) for key, inner in value.items() if key not in DROPPED}
+    if isinstance(value, list):
+        return [_clean(inner, depth + 1) for inner in value]
+    if isinstance(value, str):
+        return "" if is_binary(value) else value.encode("utf-8", "replace").decode()
+    return value if isinstance(value, (int, float, bool)) or value is None else str(value)
+
+
+def role_of(message: Mapping[str, Any]) -> str:
+    """The role of a message: system | user | assistant | tool_result | unknown."""
+    role = message.get("role")
+    if not isinstance(role, str):
+        kind = message.get("id") if isinstance(message.get("kwargs"), Mapping) else message.get("type")
+        role = kind[-1] if isinstance(kind, list) and kind else kind
+    return _ROLES.get(role, "unknown") if isinstance(role, str) else "unknown"
+
+
+def parts(message: Any) -> list[Part]:
+    """The parts of one message (or Responses item) in the order in which they are sent."""
+    if isinstance(message, str):
+        return list(_block(message, "user", 0))
+    if not isinstance(message, Mapping):
+        return []
+    inner = message.get("kwargs")
+    if isinstance(inner, Mapping) and isinstance(message.get("id"), list):  # LangChain's serialised form
+        return parts({**inner, "role": role_of(message)} if "role" not in inner else inner)
+    role = role_of(message)
+    kind = message.get("type")
+    if role == "unknown" and isinstance(kind, str) and kind in _KIND_OF:  # an item of Responses
+        return list(_block(message, "assistant", 0))
+    found: list[Part] = []
+    for name in ("reasoning_content", "reasoning", "thinking"):
+        text = message.get(name)
+        if isinstance(text, str) and text:
+            found.append(Part("reasoning", text))
+            break
+    for name in ("content", "parts", "text"):
+        content = message.get(name)
+        if content:
+            found += _block(content, role, 0)
+            break
+    calls = message.get("tool_calls") or message.get("toolCalls")
+    for call in calls if isinstance(calls, list) else [message.get("function_call")]:
+        if isinstance(call, Mapping):
+            found.append(_call(call))
+    return found
+
+
+def _block(block: Any, role: str, depth: int) -> Iterator[Part]:
+    """The parts of one content block, of a list of them, or of a text."""
+    if isinstance(block, str):
+        if is_binary(block):
+            yield Part("image", "", IMAGE_TOKENS)
+        elif block:
+            yield Part(role, block)
+    elif isinstance(block, list):
+        for one in block if depth < MAX_DEPTH else ():
+            yield from _block(one, role, depth + 1)
+    elif isinstance(block, Mapping):
+        yield from _object(block, role, depth)
+
+
+def _object(block: Mapping[str, Any], role: str, depth: int) -> Iterator[Part]:
+    kind = block.get("type")
+    what = _KIND_OF.get(kind) if isinstance(kind, str) else None
+    if what == "media" or any(k in block for k in _MEDIA_KEYS):
+        yield from _media(block)
+    elif what == "call" or any(k in block for k in _CALL_KEYS):
+        yield _call(next((block[k] for k in _CALL_KEYS if k in block), block))
+    elif what == "result" or any(k in block for k in _RESULT_KEYS) or str(kind).endswith("_tool_result"):
+        yield from _result(block, depth)
+    elif what == "reasoning" or "reasoningContent" in block or block.get("thought") is True:
+        yield from _reasoning(block)
+    elif what == "summary":
+        yield from _block(block.get("content") or block.get("summary") or "", "summary", depth + 1)
+    elif isinstance(block.get("text"), str):
+        yield from _block(block["text"], role, depth + 1)
+    elif isinstance(block.get("content"), (str, list)):
+        yield from _block(block["content"], role, depth + 1)
+    elif set(block) - DROPPED - {"type"}:
+        yield Part(role, serialise(block))
+
+
+def _media(block: Mapping[str, Any]) -> Iterator[Part]:
+    source = block.get("source")
+    text = source.get("data") if isinstance(source, Mapping) and source.get("type") == "text" else None
+    if isinstance(text, str) and not is_binary(text):
+        yield Part("user", text)
+    else:
+        # The place is marked by what was sent: equal images are equal, and different ones differ.
+        yield Part("image", "", IMAGE_TOKENS, name=_mark(block))
+
+
+def _mark(block: Mapping[str, Any]) -> str:
+    return "media:" + xxhash.xxh3_128_hexdigest(compact({k: v for k, v in block.items() if k not in DROPPED}))
+
+
+def _call(call: Any) -> Part:
+    if not isinstance(call, Mapping):
+        return Part("assistant", serialise(call))
+    function = call.get("function")
+    inner = function if isinstance(function, Mapping) else call
+    name = inner.get("name") or inner.get("toolName") or call.get("type") or ""
+    name = name if isinstance(name, str) else ""
+    arguments = next((inner[k] for k in ("arguments", "input", "args", "action") if inner.get(k) is not None), "")
+    return Part("assistant", f"{name}\n{serialise(arguments)}", name=name)
+
+
+def _result(block: Mapping[str, Any], depth: int) -> Iterator[Part]:
+    for name in _RESULT_KEYS:
+        if isinstance(block.get(name), Mapping):
+            block = block[name]
+    for name in ("content", "output", "response", "result"):
+        if block.get(name) is not None:
+            value = block[name]
+            if isinstance(value, Mapping):
+                yield Part("tool_result", serialise(value))
+            else:
+                yield from _block(value, "tool_result", depth + 1)
+            return
+
+
+def _reasoning(block: Mapping[str, Any]) -> Iterator[Part]:
+    inner = block.get("reasoningContent")
+    if isinstance(inner, Mapping):
+        inner = inner.get("reasoningText", inner)
+        block = inner if isinstance(inner, Mapping) else block
+    text = "\n".join(_texts(block.get("summary"))) if block.get("summary") else ""
+    for name in ("thinking", "text", "content", "reasoning"):
+        if not text and block.get(name):
+            text = "\n".join(_texts(block[name]))
+    if text and not is_binary(text):
+        yield Part("reasoning", text)
+        return
+    hidden = next((block[k] for k in ("encrypted_content", "data", "redactedContent") if block.get(k)), "")
+    if isinstance(hidden, str) and hidden:
+        yield Part("reasoning", "", max(1, round(len(hidden) / ENCRYPTED_BYTES_PER_TOKEN)), name=_mark(block))
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list):
+        return [t for one in value for t in ([one] if isinstance(one, str) else _texts_of(one))]
+    return []
+
+
+def _texts_of(block: Any) -> list[str]:
+    text = block.get("text") if isinstance(block, Mapping) else None
+    return [text] if isinstance(text, str) else []
