@@ -169,7 +169,7 @@ def test_streams_failures_and_other_calls(tmp_path: Path) -> None:
     stream = (
         'event: message_start\ndata: {"type":"message_start","message":{"id":"msg_7","model":"claude-x","usage":'
         '{"input_tokens":3,"cache_read_input_tokens":7,"cache_creation_input_tokens":0,"output_tokens":1}}}\n\n'
-        'data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","name":"Bash","input":{}}}\n\n'
+        'data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","name":"Bash"}}\n\n'
         'data: {"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{}"}}\n\n'
         'data: {"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":9}}\n\n'
     )
