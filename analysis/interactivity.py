@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from analysis.kv_budget import Replica, kv_budget
-from analysis.kv_layout import ONE_GPU, Sharding, check_layout, check_sharding, sequence_bytes_per_gpu, token_bytes
+from analysis.kv_layout import ONE_GPU, Sharding, check_layout, check_sharding, sequence_bytes_per_gpu
 from analysis.model_catalog import Gpu
-from analysis.model_config import AttentionWork, Model
-from analysis.speculation import RATIO_NOTE, Speculation, speculative_speedup
+from analysis.model_config import Model
+from analysis.prefill import prefill_work
+from analysis.speculation import Speculation, speculative_speedup
 
 Range = tuple[float, float]
 
@@ -83,76 +83,6 @@ class Service:
     def peak_flops(self) -> float:
         """Dense FLOP/s of the whole replica at the precision of the weights."""
         return self.gpu.peak_flops(self.scheme)[0] * self.shards.tp
-
-
-class PrefillWork(NamedTuple):
-    """FLOPs of a prefill. `remaining` = (linear + attention) / cold."""
-
-    linear_flops: float
-    attention_flops: float
-    cold_flops: float
-
-    @property
-    def flops(self) -> float:
-        """FLOPs left after the cached part."""
-        return self.linear_flops + self.attention_flops
-
-    @property
-    def remaining(self) -> float:
-        """Share of the cold prefill that is left, 0 to 1. Its inverse is the compute speed-up, never 1 / (1 - h)."""
-        return self.flops / self.cold_flops if self.cold_flops else 0.0
-
-
-def _pairs(start: float, end: float, work: AttentionWork) -> float:
-    """(query, key) pairs of queries at positions start..end: the integral of min(position / stride, limit)."""
-    if work.limit is None:
-        return (end * end - start * start) / 2 / work.stride
-    knee = work.limit * work.stride
-    below_start, below_end = min(start, knee), min(end, knee)
-    grown = (below_end * below_end - below_start * below_start) / 2 / work.stride
-    return grown + (max(end, knee) - max(start, knee)) * work.limit
-
-
-def _span_flops(model: Model, start: float, end: float) -> tuple[float, float]:
-    new = end - start
-    linear = 2.0 * model.parameters.active * new
-    attention = 0.0
-    for work in model.attention:
-        attention += work.layers * (work.flops_per_pair * _pairs(start, end, work) + work.flops_per_token * new)
-    return linear, attention
-
-
-def prefill_work(model: Model, context_tokens: float, hit_rate: float = 0.0) -> PrefillWork:
-    """FLOPs to prefill a prompt of which a share is cached.
-
-    F_lin = 2 P_active n; F_attn = 2 L heads (d_qk + d_v) (n c + n^2 / 2) for full attention (c cached, n new tokens);
-    windows and top-k selection bound the keys a query sees. Validated against Mooncake FAST'25, fig. 14: Llama-3-70B,
-    128k, 95 % cached: -92 %. `hit_rate` is this request's, not a pooled one.
-
-    Raises:
-        ValueError: a hit rate outside 0..1, a negative context.
-    """
-    if not 0 <= hit_rate <= 1:
-        raise ValueError(f"hit rate {hit_rate} must be between 0 and 1 (a fraction, not percent)")
-    if context_tokens <= 0:
-        raise ValueError(f"context {context_tokens} must be at least 1 token")
-    linear, attention = _span_flops(model, context_tokens * hit_rate, context_tokens)
-    cold = sum(_span_flops(model, 0.0, context_tokens))
-    return PrefillWork(linear, attention, cold)
-
-
-def latent_expansion_flops(model: Model, cached_tokens: float, chunks: int = 1) -> float:
-    """FLOPs to expand cached MLA latents into keys and values, again for every prefill chunk; 0 without MLA.
-
-    2 L rank heads (d_nope + d_v) per cached token and chunk: little at h = 0.95, +30 % at h = 0.99 for Kimi. Not part
-    of `prefill_work`: engines differ in when they do it.
-    """
-    if not model.latent_rank:
-        return 0.0
-    full = next(g for g in model.groups if g.kind == "mla")
-    pair = next(w for w in model.attention if w.flops_per_pair)
-    expanded = pair.flops_per_pair / 2 - model.attention_heads * full.rope
-    return 2.0 * full.layers * model.latent_rank * expanded * cached_tokens * chunks
 
 
 def prefill_seconds(service: Service, flops: float) -> Range:
@@ -305,84 +235,3 @@ def closed_loop(
         low, high = (middle, high) if middle * (response(middle) + think_s) < sessions else (low, middle)
     rate = (low + high) / 2
     return ClosedLoop(rate, max(0.0, sessions - rate * think_s), max(0.0, sessions / rate - think_s), rate * prefill)
-
-
-def interactivity_json(
-    service: Service,
-    context: int,
-    output: int,
-    batch: int,
-    hit_rate: float | None = None,
-    draft: Speculation | None = None,
-    sessions: int | None = None,
-    think_s: float | None = None,
-) -> dict[str, Any]:
-    """The JSON object of `tracetower interactivity`. Seconds and rates are [low, high].
-
-    `prefill_flops` is the cold prefill, `prefill_remaining` the share of it left after the hits. `recompute_s` (null
-    without a hit rate) is what computing the cached part again would take at the middle MFU, `reload_s` reading it
-    back over the host link.
-    """
-    a, model = service.assumptions, service.model
-    if output < 0:
-        raise ValueError(f"output {output} must not be negative")
-    work = prefill_work(model, context, hit_rate or 0.0)
-    ttft = prefill_seconds(service, work.flops)
-    live = context + output / 2
-    point = decode_point(service, batch, live, draft)
-    cached = context * hit_rate if hit_rate is not None else None
-    per = token_bytes(model.groups, service.kv_dtype, service.engine, model.state_bytes, service.shards)
-    reload_s = recompute_s = None
-    if cached is not None:
-        moved = cached * per.per_token_per_gpu + (per.per_sequence_per_gpu if cached else 0.0)
-        reload_s = moved / a.link_bytes_per_s
-        recompute_s = (work.cold_flops - work.flops) / (service.peak_flops * a.mid_mfu)
-    budget = kv_budget(
-        Replica(model, service.gpu, service.shards, service.kv_dtype, service.engine, weights_scheme=service.scheme)
-    )
-    loop = None
-    if sessions is not None:
-        if think_s is None:
-            raise ValueError("a closed loop needs the think time: give --think SECONDS")
-        loop = closed_loop(service, sessions, think_s, context, output, hit_rate or 0.0, draft)._asdict()
-    return {
-        "prefill_flops": work.cold_flops,
-        "prefill_flops_left": work.flops,
-        "prefill_remaining": work.remaining,
-        "attention_share_cold": 1 - 2.0 * model.parameters.active * context / work.cold_flops,
-        "ttft_s": [ttft[0] + a.fixed_s[0], ttft[1] + a.fixed_s[1]],
-        "decode_step_s": list(point.step_s),
-        "tokens_per_s_per_user": list(point.tokens_per_s_per_user),
-        "tokens_per_s_per_gpu": list(point.tokens_per_s_per_gpu),
-        "speculative_speedup": speculation_speedup(service, batch, live, draft) if draft is not None else None,
-        "reload_s": reload_s,
-        "recompute_s": recompute_s,
-        "sessions_that_fit": budget.sessions(context + output),
-        "closed_loop": loop,
-        "assumptions": _named_assumptions(service, draft),
-    }
-
-
-def _named_assumptions(service: Service, draft: Speculation | None) -> dict[str, Any]:
-    a = service.assumptions
-    out: dict[str, Any] = {
-        "mfu": list(a.mfu),
-        "mfu_middle": a.mid_mfu,
-        "peak_flops_per_gpu": service.gpu.peak_flops(service.scheme)[0],
-        "peak_flops_unit": service.gpu.peak_flops(service.scheme)[1],
-        "bandwidth_efficiency": list(a.bandwidth_efficiency),
-        "hbm_bytes_per_s": service.gpu.hbm_bytes_per_s,
-        "layer_overhead_s": list(a.layer_overhead_s),
-        "link_bytes_per_s": a.link_bytes_per_s,
-        "queue_and_tokenise_s": list(a.fixed_s),
-        "weights": service.scheme,
-        "weights_source": service.model.source,
-        "gpu_source": service.gpu.source,
-        "ttft": "without queueing behind other requests",
-        "step": "weights touched + KV read per GPU over HBM bandwidth, or compute if that is slower",
-    }
-    if service.model.experts:
-        out["expert_coverage"] = "independent uniform routing: an upper bound on weights read"
-    if draft is not None:
-        out |= {"verify_tokens": draft.verified, "draft_cost": draft.draft_cost, "accept_length_note": RATIO_NOTE}
-    return out

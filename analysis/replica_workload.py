@@ -9,8 +9,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from analysis.kv_budget import Budget, dataset_section
+from analysis.kv_budget import Budget
 from analysis.question import Question
+from analysis.replica_report import dataset_section
 from analysis.tiers import hits_at
 from analysis.warehouse import Warehouse, open_dataset
 

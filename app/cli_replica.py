@@ -120,9 +120,10 @@ def kv_budget_command(
         return
     if model is None or gpu is None:
         raise click.UsageError("kv-budget needs --model and --gpu; --list names them")
-    from analysis.kv_budget import Replica, budget_json, kv_budget
+    from analysis.kv_budget import Replica, kv_budget
     from analysis.kv_layout import Sharding
     from analysis.model_catalog import load_gpu, load_model
+    from analysis.replica_report import budget_json
 
     try:
         budget = kv_budget(
@@ -248,9 +249,10 @@ def interactivity_command(
     as_json: bool,
 ) -> None:
     """How fast does a replica answer: prefill after hits, time to first token, decode steps, speculation?"""
-    from analysis.interactivity import Assumptions, Service, interactivity_json
+    from analysis.interactivity import Assumptions, Service
     from analysis.kv_layout import Sharding
     from analysis.model_catalog import load_gpu, load_model
+    from analysis.replica_report import interactivity_json
     from analysis.speculation import Speculation
 
     try:

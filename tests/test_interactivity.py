@@ -14,15 +14,14 @@ from analysis.interactivity import (
     closed_loop,
     concurrency_curve,
     decode_step_seconds,
-    interactivity_json,
-    latent_expansion_flops,
     prefill_seconds,
-    prefill_work,
     speculation_speedup,
     step_bytes,
 )
 from analysis.kv_layout import Sharding
 from analysis.model_catalog import load_gpu, load_model, model_names
+from analysis.prefill import latent_expansion_flops, prefill_work
+from analysis.replica_report import interactivity_json
 from analysis.speculation import Speculation, accept_length, acceptance_rate, drafter_gain, mixed_accept_length
 
 KIMI = load_model("kimi-k2.6")

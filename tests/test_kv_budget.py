@@ -9,17 +9,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from analysis.kv_budget import (
-    Budget,
-    Replica,
-    budget_json,
-    capacity_mark,
-    dataset_section,
-    kv_budget,
-    sglang_reserve_bytes,
-)
+from analysis.kv_budget import Budget, Replica, kv_budget, sglang_reserve_bytes
 from analysis.kv_layout import KV_DTYPES, Sharding, token_bytes
 from analysis.model_catalog import load_gpu, load_model, model_names
+from analysis.replica_report import budget_json, capacity_mark, dataset_section
 from analysis.tiers import hits_at, host_tier, overload, tier_cost, tier_hits
 
 

@@ -174,3 +174,72 @@ def test_a_broken_file(tmp_path: Path) -> None:
     path.write_text("[1]")
     with pytest.raises(ConfigError, match=r"a config.json is a JSON object, found list"):
         load_model(str(path))
+
+
+def test_mamba_hybrids() -> None:
+    """One attention, two Mamba and one expert layer: state 4 x 8 x 16 at 4 bytes and 3 x (32 + 2 x 16) at 2."""
+    config = {
+        "hybrid_override_pattern": "ME*M",
+        "num_hidden_layers": 4,
+        "hidden_size": 64,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 16,
+        "vocab_size": 100,
+        "mamba_num_heads": 4,
+        "mamba_head_dim": 8,
+        "ssm_state_size": 16,
+        "n_groups": 1,
+        "conv_kernel": 4,
+        "n_routed_experts": 8,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 32,
+        "mlp_hidden_act": "relu2",
+    }
+    model = model_from_config(config)
+    per = token_bytes(model.groups, "bf16")
+    assert (per.per_token, per.per_sequence) == (2 * 2 * 16 * 2, 2 * (4 * 8 * 16 * 4 + 3 * (32 + 2 * 16) * 2))
+    assert model.parameters.routed == 8 * 2 * 64 * 32
+    words = ["mamba", "moe", "attention", "mamba"]
+    listed = {k: v for k, v in config.items() if k not in ("hybrid_override_pattern", "num_hidden_layers")}
+    assert model_from_config(listed | {"layers_block_type": words}).groups == model.groups
+    with pytest.raises(ConfigError, match="unknown kinds of layers X"):
+        model_from_config(config | {"hybrid_override_pattern": "MX"})
+
+
+def test_blocks_with_their_own_heads() -> None:
+    """DeciLM: a block with 2 KV heads, one without attention."""
+    old = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 10}
+    blocks = [
+        {"attention": {"n_heads_in_group": 2}, "ffn": {"ffn_mult": 6.0}},
+        {"attention": {"no_op": True}, "ffn": {"no_op": True}},
+    ]
+    model = model_from_config(old | {"block_configs": blocks})
+    assert token_bytes(model.groups, "bf16").per_token == 2 * 2 * 16 * 2
+    assert model.parameters.other == 64 * 16 * 2 * (4 + 2) + 3 * 64 * 256
+
+
+def test_chunked_attention_of_llama_4() -> None:
+    config = {
+        "num_hidden_layers": 8,
+        "hidden_size": 64,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "vocab_size": 10,
+        "intermediate_size": 32,
+        "intermediate_size_mlp": 64,
+        "attention_chunk_size": 128,
+        "num_local_experts": 4,
+        "num_experts_per_tok": 1,
+        "interleave_moe_layer_step": 2,
+    }
+    model = model_from_config(config)
+    per = token_bytes(model.groups, "bf16")
+    assert (per.per_token, per.per_sequence) == (2 * 128, 6 * 128 * 128)
+    assert model.parameters.routed == 4 * 4 * 3 * 64 * 32
+
+
+@pytest.mark.parametrize("key", ["attn_type_list", "mamba_d_state", "attn_layer_period"])
+def test_layers_that_are_not_known_are_refused(key: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{key} says .* not known here"):
+        model_from_config(QWEN | {key: [0]})

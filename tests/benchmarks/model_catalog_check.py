@@ -6,11 +6,11 @@ Compares (1) every row of analysis/models.toml with the config.json copies in th
 all its other configs; (2) bytes of a long sequence with `kvcache-simulator`'s own calculation. Prints every difference
 with its reason.
 
-aiconfigurator-core 0.12.0: 26 of 26 rows equal in every cache group, attention shape and parameter count; 80 of its 89
-configs are read, nine (Nemotron) are refused because Mamba layers are not known here. kvcache-simulator 0.1.3: 63
-figures (BF16 and FP8) equal to the byte, no difference at BF16; seven FP8 figures of models with an indexer are 0.2
-to 0.6 % higher here, for the scale of every fp8 indexer key. Five of its models name formulas that it cannot compute;
-nine models are only here (GLM-4.5/4.6, gpt-oss, Kimi-K2, Llama-3.1-405B, Qwen3-Coder-480B, Qwen3-Next-80B).
+aiconfigurator-core 0.12.0: 26 of 26 rows equal in every cache group, attention shape and parameter count; all of its 89
+configs are read. kvcache-simulator 0.1.3: 63 figures (BF16 and FP8) equal to the byte, no difference at BF16; seven FP8
+figures of models with an indexer are 0.2 to 0.6 % higher here, for the scale of every fp8 indexer key. Five of its models
+name formulas that it cannot compute; nine models are only here (GLM-4.5/4.6/4.5-Air, gpt-oss, Kimi-K2, Llama-3.1-405B,
+Qwen3-Coder-480B, Qwen3-Next-80B).
 """
 
 from __future__ import annotations
