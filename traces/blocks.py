@@ -12,7 +12,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-MAX_TEXT_BYTES = 48 << 20
+from traces.sources import parse_json
+
+MAX_TEXT_BYTES = 16 << 20
 """Raw id text kept to compare with; the oldest goes first. A prompt whose text has gone is parsed whole."""
 
 
@@ -38,18 +40,9 @@ class KnownTexts:
     """Texts of earlier prompts, by session or, without sessions, by their last full block's id."""
 
     def __init__(self) -> None:
-        self._known: dict[Any, Known] = {}
+        self._by_session: dict[Any, Known] = {}
+        self._by_last_id: dict[int, dict[bytes, Known]] = {}
         self._bytes = 0
-
-    def _put(self, key: Any, known: Known) -> None:
-        old = self._known.pop(key, None)
-        if old is not None:
-            self._bytes -= len(old.text)
-        self._known[key] = known
-        self._bytes += len(known.text)
-        while self._bytes > MAX_TEXT_BYTES:
-            first = next(iter(self._known))
-            self._bytes -= len(self._known.pop(first).text)
 
     def add(
         self, space: int, session: Any, ids: bytes | list[Any], full_blocks: int, started_blocks: int, row: int
@@ -66,63 +59,84 @@ class KnownTexts:
         """
         if isinstance(ids, list):
             return Added(-1, 0, b"", ids, len(ids))
-        if b'"' in ids[-24:] or b'"' in ids[:24]:
-            return Added(-1, 0, b"", _labels(ids), ids.count(b",") + 1)
         ids = ids.strip()
-        key: Any = (space, session)
-        base = self._known.get(key) if session is not None else self._deepest(space, ids)
-        if base is not None and (base.blocks > full_blocks or not _extends(ids, base.text)):
-            base = None
-        if base is None:
-            count = ids.count(b",") + 1 if ids else 0
-            added = Added(-1, 0, ids, None, count)
+        if ids.endswith(b'"') or ids.startswith(b'"'):
+            return Added(-1, 0, b"", _labels(ids), ids.count(b",") + 1)
+        known: dict[Any, Known]
+        if session is not None:
+            known = self._by_session
+            base = known.get(session)
+            if base is not None and not _extends(ids, base.text):
+                base = None
         else:
+            known = self._by_last_id.setdefault(space, {})
+            base = _deepest(known, ids)
+        if base is not None and base.blocks <= full_blocks:
             tail = ids[len(base.text) + 1 :] if base.text else ids
-            count = base.blocks + (tail.count(b",") + 1 if tail else 0)
-            added = Added(base.row, base.blocks, tail, None, count)
-        extra = count - full_blocks
-        text = ids
-        if count > started_blocks:
+            added = Added(base.row, base.blocks, tail, None, base.blocks + (tail.count(b",") + 1 if tail else 0))
+        else:
+            added = Added(-1, 0, ids, None, ids.count(b",") + 1 if ids else 0)
+        extra = added.total - full_blocks
+        if extra < 0 or added.total > started_blocks:
             return added
-        if extra == 1:
-            cut = text.rfind(b",")
-            text = text[:cut] if cut >= 0 else b""
-        if text and extra >= 0:
-            if session is None:
-                key = (space, text[text.rfind(b",") + 1 :].strip())
-            self._put(key, Known(text, full_blocks, row))
+        text = ids[: ids.rfind(b",")] if extra == 1 and b"," in added.text else (b"" if extra == 1 else ids)
+        if extra == 1 and not text and base is not None and added.base >= 0:
+            text = base.text  # the one id added is the partial block's
+        if text:
+            key = session if session is not None else _last_id(text)
+            self._put(known, key, Known(text, full_blocks, row), base)
         return added
+
+    def _put(self, known: dict[Any, Known], key: Any, new: Known, base: Known | None) -> None:
+        """Keep `new`; a prompt that was continued is hardly continued again, so its text goes."""
+        old = known.pop(key, None)
+        if old is not None:
+            self._bytes -= len(old.text)
+        if base is not None and base is not old and known is not self._by_session:
+            gone = known.pop(_last_id(base.text), None)
+            self._bytes -= len(gone.text) if gone is not None else 0
+        known[key] = new
+        self._bytes += len(new.text)
+        while self._bytes > MAX_TEXT_BYTES and len(known) > 1:
+            self._bytes -= len(known.pop(next(iter(known))).text)
 
     def clear(self) -> None:
         """Forget all texts (after a row whose ids were no ids)."""
-        self._known.clear()
+        self._by_session.clear()
+        self._by_last_id.clear()
         self._bytes = 0
 
-    def _deepest(self, space: int, ids: bytes) -> Known | None:
-        """The longest known prompt that `ids` extend, looked for from the end."""
-        rest, seen = ids, 0
-        while rest and seen < 4096:
-            parts = rest.rsplit(b",", 32)
-            for part in reversed(parts[1:]):
-                known = self._known.get((space, part.strip()))
-                if known is not None and _extends(ids, known.text):
-                    return known
-            seen += len(parts) - 1
-            if len(parts) == 1:
-                known = self._known.get((space, parts[0].strip()))
-                return known if known is not None and _extends(ids, known.text) else None
-            rest = parts[0]
-        return None
+
+def _last_id(text: bytes) -> bytes:
+    return text[text.rfind(b",") + 1 :].strip()
+
+
+def _deepest(known: dict[bytes, Known], ids: bytes) -> Known | None:
+    """The known prompt with the most ids that `ids` extend, looked for from the end."""
+    separator = b", " if b", " in ids[:64] else b","
+    rest, seen = ids, 0
+    while rest and seen < 4096:
+        parts = rest.rsplit(separator, 64)
+        whole = len(parts) <= 64
+        for part in filter(known.__contains__, reversed(parts if whole else parts[1:])):
+            if _extends(ids, known[part].text):
+                return known[part]
+        if whole:
+            return None
+        seen += 64
+        rest = parts[0]
+    return None
 
 
 def _extends(ids: bytes, text: bytes) -> bool:
     return ids.startswith(text) and (len(ids) == len(text) or not text or ids[len(text)] == 44)
 
 
-def _labels(ids: bytes) -> list[Any]:
-    import orjson
-
-    return list(orjson.loads(b"[" + ids + b"]"))
+def _labels(ids: bytes) -> list[Any] | None:
+    try:
+        return list(parse_json(b"[" + ids + b"]"))
+    except ValueError:
+        return None
 
 
 @njit(cache=True)

@@ -82,16 +82,30 @@ class Builder:
 
     # one input -------------------------------------------------------------------------------------------------
 
-    def begin(self, name: str, digest: str, format_name: str, scope: str, one_trace: bool, tokenizer: str) -> None:
+    def begin(
+        self,
+        name: str,
+        format_name: str,
+        scope: str = "input",
+        one_trace: bool = False,
+        tokenizer: str = "",
+        time_unit: str | None = None,
+    ) -> None:
         """Start an input. scope: what session keys are unique in (traces.records.Reader)."""
-        self.input = Input(f"input-{len(self.inputs) + 1:06d}", name, digest, format_name)
+        self.input = Input(f"input-{len(self.inputs) + 1:06d}", name, "", format_name)
         self.inputs.append(self.input)
         self.counts = Counts()
         self.tokenizer = tokenizer
-        self._scope = "dataset" if scope == "dataset" or (one_trace and scope == "trace") else digest
-        self._space_name = "one-trace" if one_trace else digest
+        self._scope = "dataset" if scope == "dataset" or (one_trace and scope == "trace") else self.input.label
+        self._space_name = "one-trace" if one_trace else self.input.label
+        self._time_unit = time_unit
+        self._last_shape: tuple[Any, ...] = ()
+        self._last_source = -1
         self._known = KnownTexts()
         self._rows: dict[str, int] = {}
+        self._session_cache: dict[str, int] = {}
+        self._spawned: list[tuple[dict[str, Any], str]] = []
+        self._linked = False
         self._blocks: list[BlockRow] = []
         self._pieces: list[PieceRow] = []
         self._pending: list[tuple[int, int | None, int, Request]] = []
@@ -118,9 +132,13 @@ class Builder:
             if len(self._pending) >= FLUSH_ROWS:
                 self.flush()
 
-    def end(self) -> Counts:
-        """Finish the current input and return what became of its records."""
+    def end(self, digest: str = "") -> Counts:
+        """Finish the current input, whose content has the keyed `digest`; return what became of its records."""
         self.flush()
+        self.input = self.inputs[-1] = self.input._replace(digest=digest)
+        for session, key in self._spawned:
+            if key in self._rows:
+                session["spawn_row"] = self._rows[key]
         if self._bad_blocks:
             low, high = self._fits
             fits = f"; sizes from {low} to {high} would fit them" if low <= high else ""
@@ -151,11 +169,24 @@ class Builder:
             value = getattr(session, name)
             if value is not None:
                 row[name] = self.digest(f"{self._scope}|{value}")
+        self._linked = True
         if session.spawn_request_key is not None:
+            self._spawned.append((row, session.spawn_request_key))
             row["spawn_key"] = self.digest(f"{self._scope}|{session.spawn_request_key}")
         row["session_source"] = "native" if session.native else "inferred"
 
     def _source(self, request: Request) -> int:
+        prompt = request.prompt
+        if isinstance(prompt, Blocks):
+            shape = (prompt.block_tokens, prompt.tail, prompt.namespace, request.time_basis, request.arrival_s is None)
+            if shape == self._last_shape:
+                return self._last_source
+            self._last_shape = shape
+            self._last_source = found = self._source_of(request)
+            return found
+        return self._source_of(request)
+
+    def _source_of(self, request: Request) -> int:
         prompt = request.prompt
         if isinstance(prompt, Blocks):
             namespace: Any = "trace" if prompt.namespace == "" else prompt.namespace
@@ -172,7 +203,7 @@ class Builder:
             namespace, block, tail, tokenizer = None, None, None, None
             lengths = "provider" if request.input_tokens is not None else "trace"
         basis = request.time_basis if request.arrival_s is not None else "none"
-        unit = {"wall": "us", "none": None}.get(basis, "s")
+        unit = None if basis == "none" else self._time_unit or ("iso" if basis == "wall" else "s")
         key = (self.input.format, namespace, block, tail, basis, unit, tokenizer, lengths)
         found = self._source_ids.get(key)
         if found is None:
@@ -184,7 +215,9 @@ class Builder:
     def _request(self, request: Request) -> None:
         row = self.rows
         self.rows += 1
-        session = self.session_id(request.session_key) if request.session_key is not None else None
+        session = self._session_cache.get(request.session_key) if request.session_key is not None else None
+        if session is None and request.session_key is not None:
+            session = self._session_cache[request.session_key] = self.session_id(request.session_key)
         prompt = request.prompt
         if isinstance(prompt, Blocks):
             if self._pieces:
@@ -197,7 +230,8 @@ class Builder:
             if prompt.base is not None:
                 base = self._rows.get(prompt.base.request_key, -1)
             self._pieces.append(PieceRow(row, 0, prompt, base, request.reply or ()))
-        self._rows[request.key] = row
+        if self._linked or not isinstance(prompt, Blocks):
+            self._rows[request.key] = row
         if self._scope == "dataset":
             self.request_rows[self.digest(f"{self._scope}|{request.key}")] = row
         if request.dedupe_key is not None:
@@ -208,7 +242,7 @@ class Builder:
         tokens = request.input_tokens
         if tokens is None:
             return None
-        name = {"": self._space_name, "file": self.input.digest}.get(prompt.namespace, prompt.namespace)
+        name = {"": self._space_name, "file": self.input.label}.get(prompt.namespace, prompt.namespace)
         space = self.spaces.setdefault(f"{name}|{prompt.block_tokens}", len(self.spaces))
         whole = tokens // prompt.block_tokens
         started = -(-tokens // prompt.block_tokens)
@@ -254,31 +288,32 @@ class Builder:
         requests = [p[3] for p in pending]
         fields = dict(zip(Request._fields, zip(*requests, strict=True), strict=True))
         arrival: list[Any] = [None if a is None else round(a * 1e6) for a in fields["arrival_s"]]
-        wall = [b == "wall" for b in fields["time_basis"]]
-        for i, basis in enumerate(fields["time_basis"]):
-            if basis == "trace" and arrival[i] is not None:
-                origin = self.origins.setdefault(self._space_name, arrival[i])
-                arrival[i] -= origin
-        completeness = [
-            "lengths"
-            if p is None or (isinstance(p, Blocks) and r.input_tokens is None)
-            else ("hashes" if isinstance(p, Blocks) else p.completeness)
-            for p, r in zip(fields["prompt"], requests, strict=True)
-        ]
+        basis = fields["time_basis"]
+        if "trace" in basis:
+            known = next((a for a, b in zip(arrival, basis, strict=True) if b == "trace" and a is not None), None)
+            if known is not None:
+                zero = self.origins.setdefault(self._space_name, known)
+                arrival = [
+                    a - zero if b == "trace" and a is not None else a for a, b in zip(arrival, basis, strict=True)
+                ]
+        rows, sessions, sources, _ = zip(*pending, strict=True)
         data: dict[str, Any] = {
-            "request_id": [p[0] for p in pending],
-            "session_id": [p[1] for p in pending],
-            "source_id": [p[2] for p in pending],
-            "input_label": [self.input.label] * len(pending),
+            "request_id": rows,
+            "session_id": sessions,
+            "source_id": sources,
+            "input_label": (self.input.label,) * len(pending),
             "arrival_us": arrival,
-            "wall": wall,
-            "prompt_completeness": completeness,
+            "wall": tuple(b == "wall" for b in basis),
+            "prompt_completeness": tuple(map(_completeness, requests)),
             "record_ordinal": fields["ordinal"],
         }
         for name in _FROM_REQUEST:
-            data[name] = fields[name] if name != "tool_classes" else [list(t) for t in fields[name]]
-        extra = {"arrival_us": pl.Int64, "wall": pl.Boolean}
-        return pl.DataFrame(data, schema={name: extra.get(name, _TYPES.get(name)) for name in data})
+            data[name] = fields[name]
+        if any(data["tool_classes"]):
+            data["tool_classes"] = [list(t) for t in data["tool_classes"]]
+        else:
+            data["tool_classes"] = ([],) * len(pending)
+        return pl.DataFrame([_series(name, values) for name, values in data.items()])
 
     # all of it -------------------------------------------------------------------------------------------------
 
@@ -300,6 +335,24 @@ class Builder:
             prefix_tokens=_null_below(leaf, end[np.maximum(leaf, 0)]),
             output_prefix_id=_null_below(reply, reply),
         )
+
+
+_EXTRA = {"arrival_us": pl.Int64, "wall": pl.Boolean}
+
+
+def _series(name: str, values: Any) -> pl.Series:
+    """A column; one value throughout is the common case and costs nothing."""
+    dtype = _EXTRA.get(name, _TYPES.get(name))
+    if isinstance(values, tuple) and values.count(values[0]) == len(values):
+        return pl.Series(name, [values[0]], dtype=dtype).new_from_index(0, len(values))
+    return pl.Series(name, values, dtype=dtype)
+
+
+def _completeness(request: Request) -> str:
+    prompt = request.prompt
+    if prompt is None or (isinstance(prompt, Blocks) and request.input_tokens is None):
+        return "lengths"
+    return "hashes" if isinstance(prompt, Blocks) else prompt.completeness
 
 
 def _null_below(key: NDArray[np.int64], value: NDArray[np.int64]) -> pl.Series:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -123,6 +124,15 @@ class _Ingest:
         known = {i.digest for i in builder.inputs}
         before = len(builder.inputs)
         sources = self._sources(inputs)
+        thresholds = gc.get_threshold()
+        gc.set_threshold(200_000, 20, 20)  # records are many, short-lived and hold no cycles
+        try:
+            self._read_all(builder, sources, known)
+        finally:
+            gc.set_threshold(*thresholds)
+        return self._finish(builder, path, before, len(sources))
+
+    def _read_all(self, builder: Builder, sources: list[Source], known: set[str]) -> None:
         claimed: set[int] = set()
         for place, source in enumerate(sources):
             self._tell("reading", place, len(sources), builder.rows)
@@ -135,7 +145,9 @@ class _Ingest:
                 claimed.update(id(source.siblings[name]) for name in source.claims)
                 source.close()
                 self.bytes += source.bytes_read
-        self._tell("writing", len(sources), len(sources), builder.rows)
+
+    def _finish(self, builder: Builder, path: Path | None, before: int, total: int) -> dict[str, Any]:
+        self._tell("writing", total, total, builder.rows)
         tables, private, copies = finish(builder)
         new_copies = copies - self._old_copies if path is not None else copies
         self.records["duplicate"] += max(0, new_copies)
@@ -148,7 +160,7 @@ class _Ingest:
                 manifest = self._manifest(builder, tables, receipt)
                 private["receipt.json"] = receipt
                 write_generation(path, tables, manifest, private)
-        self._tell("done", len(sources), len(sources), builder.rows)
+        self._tell("done", total, total, builder.rows)
         return receipt
 
     def _reading(self, place: int, total: int, builder: Builder) -> None:
@@ -181,8 +193,9 @@ class _Ingest:
     def _one(self, builder: Builder, source: Source, known: set[str], tell: Callable[[], None]) -> None:
         name = self.options.format
         try:
-            digest = builder.digest.hex(source.digest())
-            if digest in known:
+            if self._single and not known:
+                source.hash_while_reading()
+            elif builder.digest.hex(source.digest()) in known:
                 self.files["skipped"] += 1
                 self.warnings.append("an input was skipped: its content is already in the dataset")
                 return
@@ -198,7 +211,8 @@ class _Ingest:
             return
         reader = readers.reader(name)
         scope = getattr(reader, "SESSION_SCOPE", "input")
-        builder.begin(source.name, digest, name, scope, self.options.one_trace, self.options.tokenizer)
+        unit = self.options.time_unit or getattr(reader, "TIME_UNIT", None)
+        builder.begin(source.name, name, scope, self.options.one_trace, self.options.tokenizer, unit)
         rejected = len(builder.rejects)
         context = Context(
             tokenizer=self.tokenizer,  # type: ignore[arg-type]  # stands in for one until it is used
@@ -211,7 +225,8 @@ class _Ingest:
         builder.take(self._watched(reader.read(source, context), tell))
         if source.truncated:
             builder.take([Reject(0, "the compressed stream is cut off or damaged; what could be unpacked was used")])
-        counts = builder.end()
+        digest = builder.digest.hex(source.digest())
+        counts = builder.end(digest)
         self.records.update(counts)
         known.add(digest)
         self.formats[name] += 1

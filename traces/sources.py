@@ -25,6 +25,7 @@ import xxhash
 import zstandard
 
 CHUNK_BYTES = 1 << 22
+LINE_BUFFER_BYTES = 1 << 18
 MAX_LINE_BYTES = 256 << 20
 MAX_DOCUMENT_BYTES = 1 << 30
 HEAD_BYTES = 1 << 16
@@ -174,6 +175,7 @@ class Source:
         self._group: dict[str, Source] = {}
         self._claims: set[str] = set()
         self._hash: str | None = None
+        self._hash_reads = False
         self._temporary: Path | None = None
         self.bytes_read = 0
         self.truncated = False  # a compressed stream that ended early or was damaged
@@ -187,8 +189,20 @@ class Source:
 
     def _raw(self) -> IO[bytes]:
         if self._archive is not None:
-            return self._archive.file.open(self._entry)
-        return cast(Path, self._path).open("rb", buffering=0)
+            raw = self._archive.file.open(self._entry)
+        else:
+            raw = cast(IO[bytes], cast(Path, self._path).open("rb", buffering=0))
+        if self._hash_reads and self._hash is None:
+            return cast(IO[bytes], _Hashed(raw, self._hashed))
+        return raw
+
+    def hash_while_reading(self) -> None:
+        """Take the digest from the next whole read instead of a pass of its own."""
+        self._hash_reads = True
+
+    def _hashed(self, digest: str, size: int) -> None:
+        if size == self.size:
+            self._hash = digest
 
     def open(self) -> IO[bytes]:
         """A stream of the content, decompressed by what its first bytes are."""
@@ -201,6 +215,7 @@ class Source:
         """A fast 128-bit digest of the stored bytes (to be keyed before it is kept anywhere)."""
         if self._hash is None:
             state = xxhash.xxh3_128()
+            self._hash_reads = False
             with self._raw() as raw:
                 while chunk := raw.read(CHUNK_BYTES):
                     state.update(chunk)
@@ -225,47 +240,27 @@ class Source:
         self.bytes_read = len(data)
         return data[3:] if data.startswith(b"\xef\xbb\xbf") else data
 
-    def batches(self) -> Iterator[tuple[int, list[bytes | None]]]:
-        """Yield (number of the first line, lines) in runs of a few MiB; a line over `MAX_LINE_BYTES` is None."""
-        with self.open() as stream:
-            number, rest, skipping = 1, bytearray(), False
-            first = True
-            while True:
-                chunk = stream.read(CHUNK_BYTES)
-                if not chunk:
-                    break
-                self.bytes_read += len(chunk)
-                if first:
-                    first = False
-                    if chunk.startswith(b"\xef\xbb\xbf"):
-                        chunk = chunk[3:]
-                cut = chunk.rfind(b"\n")
-                if cut < 0:
-                    if not skipping:
-                        rest += chunk
-                        if len(rest) > MAX_LINE_BYTES:
-                            rest, skipping = bytearray(), True
-                    continue
-                head = chunk[:cut]
-                lines: list[bytes | None] = list(head.split(b"\n"))
-                if skipping:
-                    lines[0], skipping = None, False
-                elif rest:
-                    lines[0] = bytes(rest) + cast(bytes, lines[0])
-                rest = bytearray(chunk[cut + 1 :])
-                if b"\r" in head:
-                    lines = [line[:-1] if line and line.endswith(b"\r") else line for line in lines]
-                yield number, lines
-                number += len(lines)
-            if skipping:
-                yield number, [None]
-            elif rest:
-                yield number, [bytes(rest).removesuffix(b"\r")]
-
     def lines(self) -> Iterator[tuple[int, bytes | None]]:
-        """Yield (1-based number, line without its end); blank lines are b"", a line too long to hold is None."""
-        for number, lines in self.batches():
-            yield from enumerate(lines, number)
+        """Yield (1-based number, line without its end); blank lines are b"", a line over `MAX_LINE_BYTES` is None."""
+        with self.open() as stream:
+            # lines are small beside the buffer, so the allocator reuses their memory instead of faulting in new pages
+            readline = io.BufferedReader(cast(io.RawIOBase, stream), LINE_BUFFER_BYTES).readline
+            number = 0
+            while line := readline(MAX_LINE_BYTES + 1):
+                number += 1
+                self.bytes_read += len(line)
+                if number == 1 and line.startswith(b"\xef\xbb\xbf"):
+                    line = line[3:]
+                if line.endswith(b"\n"):
+                    yield number, line[:-2] if line.endswith(b"\r\n") else line[:-1]
+                elif len(line) > MAX_LINE_BYTES:
+                    while rest := readline(CHUNK_BYTES):
+                        self.bytes_read += len(rest)
+                        if rest.endswith(b"\n"):
+                            break
+                    yield number, None
+                else:
+                    yield number, line.removesuffix(b"\r")
 
     def local_path(self) -> Path:
         """A file on disk with the decompressed content (for SQLite and Parquet)."""
@@ -300,6 +295,53 @@ class Source:
         return frozenset(self._claims)
 
 
+class _Hashed(io.RawIOBase):
+    """A stream that digests what passes, and tells when it has all passed."""
+
+    def __init__(self, inner: IO[bytes], tell: Callable[[str, int], None]) -> None:
+        self._inner, self._tell = inner, tell
+        self._state = xxhash.xxh3_128()
+        self._size = 0
+        self._whole = True
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._inner.seekable()
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        if offset == 0 and whence == 0:
+            self._state.reset()
+            self._size = 0
+        else:
+            self._whole = False
+        return self._inner.seek(offset, whence)
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._inner.read(size)
+        if data:
+            self._state.update(data)
+            self._size += len(data)
+        elif self._whole:
+            self._tell(self._state.hexdigest(), self._size)
+        return data
+
+    def readinto(self, buffer: Any) -> int:
+        return _fill(self, buffer)
+
+    def close(self) -> None:
+        self._inner.close()
+        super().close()
+
+
+def _fill(stream: io.RawIOBase, buffer: Any) -> int:
+    """`readinto` in terms of `read`."""
+    data = stream.read(len(buffer)) or b""
+    buffer[: len(data)] = data
+    return len(data)
+
+
 class _Unpacked(io.RawIOBase):
     """A decompressor that closes what it reads from and ends quietly at a cut tail (the reader sees a cut line)."""
 
@@ -315,6 +357,9 @@ class _Unpacked(io.RawIOBase):
         except (EOFError, zstandard.ZstdError, gzip.BadGzipFile, OSError, zipfile.BadZipFile, zlib.error):
             self._cut()
             return b""
+
+    def readinto(self, buffer: Any) -> int:
+        return _fill(self, buffer)
 
     def close(self) -> None:
         self._raw.close()
@@ -349,6 +394,9 @@ class _Rest(io.RawIOBase):
             taken, self._start = self._start, b""
             return taken + (self._inner.read(max(0, size - len(taken))) if size >= 0 else self._inner.read())
         return self._inner.read(size)
+
+    def readinto(self, buffer: Any) -> int:
+        return _fill(self, buffer)
 
     def close(self) -> None:
         self._inner.close()

@@ -24,6 +24,7 @@ SUMMARY = {
     "computes": "shapes, hit rates, capacity curves; sessions are inferred where rows name none",
 }
 SESSION_SCOPE = "trace"
+TIME_UNIT = "ms"
 DEFAULT_BLOCK_TOKENS = 512
 
 
@@ -79,7 +80,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             yield Reject(number, "no input_length")
             continue
         session = None if row.session_id is None else str(row.session_id)
-        if session is not None:
+        if session is not None and doubts.open:
             doubts.look(session, tokens, ids, row.delay is not None or row.delay_ms is not None)
         yield Request(
             key=str(number),
@@ -103,6 +104,11 @@ class _Doubts:
         self._follow = 0
         self._doubtful = 0
         self._delayed = False
+
+    @property
+    def open(self) -> bool:
+        """False once thousands of rows have told that these are whole prompts."""
+        return self._follow < 4096 or self._doubtful * 10 > self._follow
 
     def look(self, session: str, tokens: int, ids: bytes | list[Any] | None, delayed: bool) -> None:
         first: Any = (ids or [None])[0]
