@@ -34,7 +34,6 @@ class AttentionShape(NamedTuple):
 
 
 UNKNOWN_SHAPES = {
-    "attn_type_list": "lightning attention",
     "attn_layer_period": "Jamba's Mamba layers",
     "attn_layer_indices": "Bamba's Mamba layers",
     "mamba_d_state": "Mamba layers",
@@ -45,6 +44,8 @@ UNKNOWN_SHAPES = {
 def attention_shape(keys: Keys, layers: int, heads: int) -> AttentionShape:
     """Find out how a model attends. Raises ConfigError for a missing key or a kind of layer that is not known here."""
     text = keys.config
+    if not all(text.get("attn_type_list") or [1]):
+        raise ConfigError(f"{keys.name}: attn_type_list says lightning attention, which is not known here")
     for key, what in UNKNOWN_SHAPES.items():
         if key in text:
             raise ConfigError(f"{keys.name}: {key} says {what}, which is not known here")

@@ -7,7 +7,6 @@ import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-
 MAX_HEADER_BYTES = 64 << 20
 
 

@@ -3,29 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import click
 
-UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
-UNITS |= {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40, "b": 1}
-
-
-class Size(click.ParamType[int]):
-    """A whole number, or one with a unit: 80GiB is binary, 80GB decimal."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Bytes or tokens as an integer."""
-        if isinstance(value, int):
-            return value
-        match = re.fullmatch(r"\s*(-?[0-9][0-9_,]*(?:\.[0-9]+)?(?:[eE][0-9]+)?)\s*([A-Za-z]*)\s*", str(value))
-        if match is None or match.group(2).lower() not in UNITS:
-            self.fail(f"{value!r} is not a size: write 180000000000, 80GiB (binary) or 180GB (decimal)", param, ctx)
-        number = float(match.group(1).replace("_", "").replace(",", ""))
-        return round(number * UNITS[match.group(2).lower()])
+from app.options import Size
 
 
 class Band(click.ParamType[tuple[float, float]]):

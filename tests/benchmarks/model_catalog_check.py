@@ -8,9 +8,9 @@ with its reason.
 
 aiconfigurator-core 0.12.0: 26 of 26 rows equal in every cache group, attention shape and parameter count; all of its 89
 configs are read. kvcache-simulator 0.1.3: 63 figures (BF16 and FP8) equal to the byte, no difference at BF16; seven FP8
-figures of models with an indexer are 0.2 to 0.6 % higher here, for the scale of every fp8 indexer key. Five of its models
-name formulas that it cannot compute; nine models are only here (GLM-4.5/4.6/4.5-Air, gpt-oss, Kimi-K2, Llama-3.1-405B,
-Qwen3-Coder-480B, Qwen3-Next-80B).
+figures of models with an indexer are 0.2 to 0.6 % higher here, for the scale of every fp8 indexer key. Five of its
+models name formulas that it cannot compute; nine models are only here (GLM-4.5/4.6/4.5-Air, gpt-oss, Kimi-K2,
+Llama-3.1-405B, Qwen3-Coder-480B, Qwen3-Next-80B).
 """
 
 from __future__ import annotations
