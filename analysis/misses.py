@@ -1,0 +1,176 @@
+"""Where the input tokens of a dataset went: `misses`, by any axis, summing to the prefix tokens exactly."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from analysis import arrivals as arrival_models
+from analysis.miss_causes import (
+    CAUSES,
+    REWRITING,
+    Depths,
+    Matches,
+    causes,
+    depths,
+    first_seen_roles,
+    longest_matches,
+)
+from analysis.question import BadQuestion, Question
+from analysis.warehouse import Prepared, Warehouse
+from traces.records import ROLES
+
+INSERTS = ("arrival", "finish")
+
+
+class Cache(NamedTuple):
+    """The cache that is asked about: one, or several replicas behind a policy.
+
+    Attributes:
+        capacity_tokens: of each replica; None unbounded.
+        ttl_s: seconds that a block outlives its last touch; None for ever.
+        replicas, policy: None: one cache.
+        insert: when a prompt can be hit: at its `arrival`, or once it is computed (`finish`).
+    """
+
+    capacity_tokens: int | None = None
+    ttl_s: float | None = None
+    replicas: int | None = None
+    policy: str | None = None
+    insert: str = "arrival"
+
+
+class Misses(NamedTuple):
+    """What became of every request's tokens.
+
+    Attributes:
+        rows: one row a request row (`row`, then `prefix_tokens`, `match_tokens`, `lost_tokens` and a column a cause).
+            lost_tokens: what the previous prompt had behind the place where this one parts from all before it.
+        roles: the first-seen tokens by role (`row`, `role`, `tokens`).
+        notes: what the figures assume.
+    """
+
+    rows: pl.DataFrame
+    roles: pl.DataFrame
+    notes: tuple[str, ...]
+
+
+def misses(warehouse: Warehouse, question: Question, cache: Cache | None = None) -> Misses:
+    """Attribute every prefix token of every request (filters are applied by `by_group`).
+
+    Raises:
+        NeedsArrivals: the answer depends on times or on an order that the dataset does not have.
+        BadQuestion: a cache that makes no sense here.
+    """
+    cache = cache or Cache()
+    prepared = warehouse.prepare(question)
+    _check(warehouse, prepared, cache)
+    loaded, kinds = warehouse.loaded(), warehouse.kinds()
+    count = len(loaded.leaf)
+    known = loaded.leaf >= 0
+    prefix = np.where(known, loaded.tree.end[np.maximum(loaded.leaf, 0)], 0)
+    found = matches(warehouse, prepared)
+    previous = kinds["previous_row"].to_numpy().astype(np.int64)
+    both = np.where((previous >= 0) & known, np.minimum(prefix, prefix[np.maximum(previous, 0)]), 0)
+    rewrote = kinds["transition"].is_in(list(REWRITING)).fill_null(False).to_numpy()
+    block, notes = prepared.block_size, []
+    capacity = None if cache.capacity_tokens is None else cache.capacity_tokens // block
+    local = running = None
+    total = None if capacity is None else capacity * (cache.replicas or 1)
+    if cache.insert == "finish":
+        from analysis.computed_reuse import computed_at, computed_reuse
+
+        arrived = warehouse.arrived(question.arrivals)
+        computed, unknown = computed_at(loaded.requests, arrived.arrival_s)
+        if unknown:
+            notes.append(f"{unknown:,} requests of unknown duration count as computed at their arrival")
+        runs: Any = computed_reuse(
+            loaded.paths, loaded.tree.end, loaded.leaf, arrived.order, arrived.arrival_s, computed, block
+        )
+        running = runs.running_blocks
+        shared = depths(runs.request, runs.blocks, runs.distance_blocks, runs.gap_s, count, total, cache.ttl_s)
+    else:
+        frame = pl.read_parquet(prepared.runs)
+        shared = _frame_depths(frame, count, total, cache.ttl_s)
+    if cache.replicas is not None:
+        from analysis.routed_misses import replica_depths
+
+        local = replica_depths(warehouse, question, cache, block, capacity)
+    split = causes(prefix, found.tokens, block, shared, local, running, np.where(rewrote, both, 0))
+    rows = pl.DataFrame(
+        {
+            "row": np.arange(count),
+            "prefix_tokens": prefix,
+            "match_tokens": found.tokens,
+            "lost_tokens": np.maximum(both - found.tokens, 0),
+            **split,
+        }
+    )
+    return Misses(rows, _roles(loaded, split["first_seen"]), tuple(notes))
+
+
+def by_group(warehouse: Warehouse, question: Question, found: Misses, axis: str = "all") -> list[dict[str, Any]]:
+    """The selected requests' tokens by cause for each group of an axis, in the contract's keys."""
+    groups = warehouse.grouped(question, axis).select("row", "group")
+    rows = groups.join(found.rows, on="row", how="left", maintain_order="left")
+    sums = rows.group_by("group").agg(pl.len().alias("requests"), pl.col("prefix_tokens", *CAUSES).sum())
+    order = {"all": 0}
+    if axis != "all":
+        order = {g: i for i, g in enumerate(warehouse.query("by_axis", question, axis=axis)["group"].to_list())}
+    roles = (
+        groups.join(found.roles, on="row", how="inner").group_by("group", "role").agg(pl.col("tokens").sum())
+    )  # fmt: skip
+    by_role: dict[str, dict[str, int]] = {}
+    for group, role, tokens in roles.sort("tokens", descending=True).rows():
+        by_role.setdefault(group, {})[role] = tokens
+    return [
+        {"axis": axis, **row, "first_seen_by_role": by_role.get(row["group"], {})}
+        for row in sorted(sums.to_dicts(), key=lambda row: order.get(row["group"], len(order)))
+    ]
+
+
+def matches(warehouse: Warehouse, prepared: Prepared) -> Matches:
+    """The longest match of each prompt with anyone before it, kept in the dataset's cache."""
+    arrivals = prepared.question.arrivals
+    model = arrival_models.parse(arrivals)
+    name = f"matches-{model.kind}-{model.value:g}-{model.seed}.parquet"
+    kept = warehouse.dataset.read_cache(name)
+    if kept is None:
+        loaded, arrived = warehouse.loaded(), warehouse.arrived(arrivals)
+        tree = loaded.tree
+        found = longest_matches(
+            tree.parent, tree.start, tree.end, loaded.leaf, arrived.order, arrived.arrival_s, loaded.paths
+        )
+        kept = pl.DataFrame({"tokens": found.tokens, "row": found.row})
+        warehouse.dataset.write_cache(name, kept)
+    return Matches(kept["tokens"].to_numpy(), kept["row"].to_numpy())
+
+
+def _check(warehouse: Warehouse, prepared: Prepared, cache: Cache) -> None:
+    if cache.insert not in INSERTS:
+        raise BadQuestion(f"--insert is one of {', '.join(INSERTS)}, not {cache.insert!r}")
+    if (cache.replicas is None) != (cache.policy is None):
+        raise BadQuestion("--replicas and --policy belong together: name both")
+    bounded = cache.capacity_tokens is not None or cache.ttl_s is not None or cache.replicas is not None
+    if bounded or cache.insert == "finish":
+        timed = cache.ttl_s is not None or cache.insert == "finish"
+        warehouse.need_times(prepared, "why a bounded, routed or busy cache misses", seconds=timed)
+    elif not prepared.order_known:
+        warehouse.need_times(prepared, "which request met a prefix first")
+
+
+def _frame_depths(runs: pl.DataFrame, count: int, capacity: int | None, ttl_s: float | None) -> Depths:
+    gap = runs["gap_s"].fill_null(np.nan).to_numpy()
+    columns = (runs[name].to_numpy() for name in ("request", "blocks", "distance_blocks"))
+    return depths(*columns, gap, count, capacity, ttl_s)
+
+
+def _roles(loaded: Any, first_seen: NDArray[np.int64]) -> pl.DataFrame:
+    tree = loaded.tree
+    row, code, tokens = first_seen_roles(tree.parent, tree.start, tree.end, tree.role, loaded.leaf, first_seen)
+    names = pl.Series(list(ROLES), dtype=pl.String)
+    frame = pl.DataFrame({"row": row.astype(np.int64), "role": names.gather(code.astype(np.uint32)), "tokens": tokens})
+    return frame.group_by("row", "role", maintain_order=True).agg(pl.col("tokens").sum())
