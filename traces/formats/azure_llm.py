@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from traces.clock import parse_time
 from traces.formats import table_rows
-from traces.records import Context, Record, Reject, Request
+from traces.records import Context, Note, Record, Reject, Request
 from traces.sources import Head, Source
 from traces.usage import count
 
@@ -28,6 +28,7 @@ def sniff(head: Head, name: str) -> float:
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield one request a row."""
+    yield Note(table_rows.LENGTHS_ONLY)
     for number, row in table_rows.csv_rows(source):
         if isinstance(row, str):
             yield Reject(number, row)

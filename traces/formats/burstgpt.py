@@ -7,7 +7,7 @@ from typing import Any
 
 from traces.clock import to_seconds
 from traces.formats import table_rows
-from traces.records import Context, Record, Reject, Request, Skipped
+from traces.records import Context, Note, Record, Reject, Request, Skipped
 from traces.sources import Head, Source
 from traces.usage import count
 
@@ -31,6 +31,7 @@ def sniff(head: Head, name: str) -> float:
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield one request a row that was answered."""
+    yield Note(table_rows.LENGTHS_ONLY)
     for number, row in table_rows.csv_rows(source):
         if isinstance(row, str):
             yield Reject(number, row)

@@ -34,7 +34,7 @@ def row_and_ids(
         if begin > 0 and end > 0 and line[at + len(field) + 2 : begin].strip() == b":":
             try:
                 return decoder.decode(line[:begin] + b"0" + line[end + 1 :]), line[begin + 1 : end]
-            except (msgspec.DecodeError, ValueError):
+            except (msgspec.DecodeError, ValueError, RecursionError):
                 pass
     value = parse_json(line)
     if not isinstance(value, dict):
@@ -46,6 +46,8 @@ def row_and_ids(
         return msgspec.convert(value, decoder.type), ids
     except msgspec.ValidationError as error:
         raise ValueError(without_content(str(error))) from None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def without_content(message: str) -> str:

@@ -14,7 +14,7 @@ import msgspec
 from traces.clock import to_seconds
 from traces.formats.hash_rows import BlockSize, Count, row_and_ids
 from traces.records import Base, Context, Piece, Prompt, Record, Reject, Request
-from traces.sources import Head, Source
+from traces.sources import Head, Source, parse_json
 
 NAME = "mooncake-delta"
 SUMMARY = {
@@ -109,7 +109,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
 def _labels(ids: bytes | list[Any] | None) -> list[str]:
     if ids is None:
         return []
-    found = ids if isinstance(ids, list) else msgspec.json.decode(b"[" + ids + b"]")
+    found = ids if isinstance(ids, list) else parse_json(b"[" + ids + b"]")
     if not all(isinstance(label, int | str) and not isinstance(label, bool) for label in found):
         raise ValueError("hash_ids are not whole numbers or strings")
     return [str(label) for label in found]

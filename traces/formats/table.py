@@ -15,9 +15,23 @@ from traces.clock import parse_time, seconds_per
 from traces.formats import table_rows
 from traces.formats.table_columns import PROMPTS, Columns, checked_mapping, resolve
 from traces.formats.table_prompts import Prompts
+from traces.formats.table_values import (
+    LONGEST_TIME_S,
+    duration,
+    failed,
+    failed_with,
+    first,
+    ids_of,
+    label,
+    number_in,
+    parsed,
+    unit_in,
+    usage_of,
+    whole,
+)
 from traces.records import Blocks, Context, Note, Prompt, Record, Reject, Request, Session, Skipped
-from traces.sources import Head, Source, parse_json
-from traces.usage import Usage, normalise
+from traces.sources import Head, Source
+from traces.usage import Usage
 
 NAME = "table"
 SUMMARY = {
@@ -30,9 +44,6 @@ SUMMARY = {
 SESSION_SCOPE = "trace"
 DEFAULT_BLOCK_TOKENS = 512
 EPOCH_FROM = 1e9  # seconds: 2001; a smaller number counts from a zero of its own
-LONGEST_TIME_S = 2e11
-_FAILED = re.compile(r"err|fail|timeout|timed.?out|cancel|abort|reject|denied|refused|exception|unavailable", re.I)
-_UNIT_IN_NAME = {"ms": "ms", "us": "us", "ns": "ns", "nano": "ns", "s": "s"}
 
 
 def sniff(head: Head, name: str) -> float:
@@ -67,6 +78,8 @@ class _Table:
         self.assumed_block = 0
         self.assumed_lengths = 0
         self.far_times = 0
+        self.requests = 0
+        self.with_prompt = 0
 
     def read(self) -> Iterator[Record]:
         known: dict[tuple[str, ...], Columns] = {}
@@ -91,23 +104,25 @@ class _Table:
 
     def _row(self, ordinal: int, row: dict[str, Any], columns: Columns) -> Iterator[Record]:
         def value(meaning: str) -> Any:
-            return _first(row, columns.found.get(meaning, ()))[1]
+            return first(row, columns.found.get(meaning, ()))[1]
 
         status = value("status")
-        if _failed(status) or _failed_with(value("error")):
+        if failed(status) or failed_with(value("error")):
             yield Skipped("failed_attempt", 1, "a call that failed", ordinal)
             return
         arrival, basis = self._time(row, columns, "time")
-        session = _label(value("session"))
-        usage = _usage(row, columns, value("usage"), _label(value("provider")))
+        session = label(value("session"))
+        usage = usage_of(row, columns, value("usage"), label(value("provider")))
         key = str(ordinal)
         prompt, tokens = self._prompt(row, columns, session, key, usage)
         reply = self.prompts.reply(value("response")) if isinstance(prompt, Prompt) else None
-        parent = _label(value("parent_session"))
-        agent = _label(value("agent"))
+        parent = label(value("parent_session"))
+        agent = label(value("agent"))
         if session is not None and (parent is not None or agent is not None) and session not in self.parents:
             self.parents[session] = parent or ""
             yield Session(session, parent_key=parent, agent=agent)
+        self.requests += 1
+        self.with_prompt += prompt is not None
         dedupe, rank = self._identity(row, columns, arrival, usage, session)
         yield Request(
             key=key,
@@ -115,9 +130,9 @@ class _Table:
             ordinal=ordinal,
             arrival_s=arrival,
             time_basis=basis,
-            ttft_s=_duration(row, columns, "ttft"),
+            ttft_s=duration(row, columns, "ttft"),
             duration_s=self._lasted(row, columns, arrival, basis),
-            model=_label(value("model")),
+            model=label(value("model")),
             input_tokens=usage.input_tokens if usage.input_tokens is not None else tokens,
             cache_read_tokens=usage.cache_read_tokens,
             cache_write_tokens=usage.cache_write_tokens,
@@ -126,7 +141,7 @@ class _Table:
             reasoning_tokens=usage.reasoning_tokens,
             prompt=prompt,
             reply=reply,
-            stop_reason=_label(value("stop_reason")),
+            stop_reason=label(value("stop_reason")),
             dedupe_key=dedupe,
             copy_rank=rank,
         )
@@ -136,21 +151,21 @@ class _Table:
     ) -> tuple[Prompt | Blocks | None, int | None]:
         """The prompt and its length in tokens, from the first prompt column that has a value."""
         for meaning in PROMPTS:
-            _, value = _first(row, columns.found.get(meaning, ()))
+            _, value = first(row, columns.found.get(meaning, ()))
             if value is None:
                 continue
             if meaning == "prompt" and isinstance(value, str):
                 return self.prompts.of_text(session, key, value)
             if meaning in ("messages", "prompt"):
-                messages = _parsed(value)
+                messages = parsed(value)
                 if not isinstance(messages, list):
                     raise ValueError(f"{meaning} is not a list of messages")
                 if messages and meaning == "prompt" and all(type(m) is int for m in messages):
                     return self.prompts.of_ids(session, key, messages)
-                system = _first(row, columns.found.get("system", ()))[1]
-                tools = _parsed(_first(row, columns.found.get("tools", ()))[1])
+                system = first(row, columns.found.get("system", ()))[1]
+                tools = parsed(first(row, columns.found.get("tools", ()))[1])
                 return self.prompts.of_messages(session, key, messages, system, tools)
-            ids = _ids(value, meaning)
+            ids = ids_of(value, meaning)
             if meaning == "token_ids":
                 return self.prompts.of_ids(session, key, ids)
             return self._blocks(row, columns, ids, usage)
@@ -159,7 +174,7 @@ class _Table:
     def _blocks(
         self, row: dict[str, Any], columns: Columns, ids: list[Any], usage: Usage
     ) -> tuple[Prompt | Blocks | None, int | None]:
-        said = _whole(_first(row, columns.found.get("block_size", ()))[1], "block_size")
+        said = whole(first(row, columns.found.get("block_size", ()))[1], "block_size")
         block = said or self.context.block_tokens
         if block is None:
             self.assumed_block += 1
@@ -180,7 +195,7 @@ class _Table:
         Raises:
             ValueError: for a value that is no time.
         """
-        column, value = _first(row, columns.found.get(meaning, ()))
+        column, value = first(row, columns.found.get(meaning, ()))
         if value is None:
             return None, "none"
         if isinstance(value, datetime):
@@ -188,7 +203,7 @@ class _Table:
         if isinstance(value, date):
             return datetime(value.year, value.month, value.day, tzinfo=UTC).timestamp(), "wall"
         if isinstance(value, str):
-            number = _number(value)
+            number = number_in(value)
             if number is None:
                 seconds = parse_time(re.sub(r"\s*UTC$", "+00:00", value.strip()))
                 if seconds is None:
@@ -197,7 +212,7 @@ class _Table:
             value = number
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
             raise ValueError(f"{meaning} is no time")
-        seconds = float(value) * seconds_per(self.context.time_unit or _unit_in(column))
+        seconds = float(value) * seconds_per(self.context.time_unit or unit_in(column))
         if not math.isfinite(seconds) or abs(seconds) > 1e12 * 5:
             raise ValueError(f"{meaning} is no time")
         if abs(seconds) > LONGEST_TIME_S:
@@ -206,7 +221,7 @@ class _Table:
         return seconds, "wall" if seconds >= EPOCH_FROM else "trace"
 
     def _lasted(self, row: dict[str, Any], columns: Columns, arrival: float | None, basis: str) -> float | None:
-        lasted = _duration(row, columns, "duration")
+        lasted = duration(row, columns, "duration")
         if lasted is not None or arrival is None:
             return lasted
         end, end_basis = self._time(row, columns, "end")
@@ -222,20 +237,22 @@ class _Table:
         the last.
         """
         unknown = usage.output_tokens is None
-        logical = _label(_first(row, columns.found.get("logical_id", ()))[1])
+        logical = label(first(row, columns.found.get("logical_id", ()))[1])
         if logical is not None:
             return f"table|{self.scope}|logical|{logical}", (unknown, None if arrival is None else -arrival)
-        request = _label(_first(row, columns.found.get("request_id", ()))[1])
+        request = label(first(row, columns.found.get("request_id", ()))[1])
         if request is not None:
             scope = "" if len(request) >= 16 and not request.isdigit() else self.scope
             return f"table|{scope}|request|{request}", (unknown, arrival)
-        plain_id = _label(_first(row, columns.found.get("id", ()))[1])
+        plain_id = label(first(row, columns.found.get("id", ()))[1])
         if plain_id is not None:
             same = (plain_id, session, arrival, usage.input_tokens, usage.output_tokens)
             return f"table|{self.scope}|id|{same}", ()
         return None, ()
 
     def _notes(self) -> Iterator[Record]:
+        if self.requests and not self.with_prompt:
+            yield Note(table_rows.LENGTHS_ONLY)
         if self.assumed_block:
             yield Note(
                 f"{self.assumed_block:,} rows have hash_ids and no block size: {DEFAULT_BLOCK_TOKENS} tokens a block "
@@ -250,113 +267,12 @@ class _Table:
                 f"{self.far_times:,} times are more than 6,000 years of seconds: if they are milliseconds or smaller, "
                 "name the unit with --time-unit"
             )
-        if self.prompts.images:
-            yield Note("images and documents were counted as 1,500 tokens each")
+        if self.prompts.guesses:
+            yield Note(
+                f"{self.prompts.guesses:,} images, documents or encrypted parts are in the prompts: their tokens are "
+                "assumed"
+            )
 
 
 def _reason(error: Exception) -> str:
     return "nested too deeply" if isinstance(error, RecursionError) else str(error)[:160]
-
-
-def _first(row: dict[str, Any], columns: tuple[str, ...]) -> tuple[str, Any]:
-    """The first of `columns` that has a value, and the value; NaN and empty texts are none."""
-    for column in columns:
-        value = row[column]
-        if value is None or value == "" or (isinstance(value, float) and value != value):
-            continue
-        return column, value
-    return "", None
-
-
-def _label(value: Any) -> str | None:
-    if value is None or isinstance(value, dict | list):
-        return None
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text) if re.fullmatch(r"\s*[-+]?[\d.]+([eE][-+]?\d+)?\s*", text) else None
-    except ValueError:
-        return None
-
-
-def _unit_in(column: str) -> str:
-    tail = re.search(r"_(ms|us|ns|nano|s)$", column.lower())
-    return _UNIT_IN_NAME[tail.group(1)] if tail else "s"
-
-
-def _duration(row: dict[str, Any], columns: Columns, meaning: str) -> float | None:
-    column, value = _first(row, columns.found.get(meaning, ()))
-    number = _number(value) if isinstance(value, str) else value
-    if isinstance(number, bool) or not isinstance(number, int | float | Decimal):
-        return None
-    seconds = float(number) * seconds_per(_unit_in(column))
-    return seconds if 0 <= seconds < LONGEST_TIME_S else None
-
-
-def _failed(status: Any) -> bool:
-    """Whether a status is an HTTP error or a word for one."""
-    if isinstance(status, bool):
-        return not status
-    if isinstance(status, str):
-        number = _number(status)
-        if number is None:
-            return bool(_FAILED.search(status))
-        status = number
-    return isinstance(status, int | float) and status >= 300
-
-
-def _failed_with(error: Any) -> bool:
-    return error not in (None, False, 0, "", "null", "None", "none", "false") and error != {} and error != []
-
-
-def _usage(row: dict[str, Any], columns: Columns, value: Any, provider: str | None) -> Usage:
-    """Usage from the usage object, else from flat columns.
-
-    Raises:
-        ValueError: where a count is no count.
-    """
-    usage = _parsed(value)
-    if isinstance(usage, dict):
-        return normalise(usage, provider)
-    flat: dict[str, Any] = {}
-    for column, field in columns.usage:
-        cell = row[column]
-        if isinstance(cell, str) and re.fullmatch(r"\s*\d+\.0*\s*", cell):
-            cell = cell.split(".")[0]
-        if cell is None or cell == "" or (isinstance(cell, float) and cell != cell):
-            continue
-        if isinstance(cell, Decimal):
-            cell = int(cell)
-        flat.setdefault(field, _parsed(cell) if isinstance(cell, str) and cell[:1] == "{" else cell)
-    return normalise(flat, provider) if flat else Usage()
-
-
-def _parsed(value: Any) -> Any:
-    """A value that may be JSON inside a text."""
-    if not isinstance(value, str):
-        return value
-    return parse_json(value.encode("utf-8", "replace"))
-
-
-def _ids(value: Any, meaning: str) -> list[Any]:
-    if isinstance(value, str):
-        text = value.strip()
-        if text[:1] == "[":
-            value = _parsed(text)
-        else:
-            words = text.replace(",", " ").split()
-            value = [int(w) if w.isascii() and w.isdigit() and len(w) < 20 else w for w in words]
-    if not isinstance(value, list):
-        raise ValueError(f"{meaning} is not a list")
-    return value
-
-
-def _whole(value: Any, what: str) -> int | None:
-    if value is None:
-        return None
-    number = _number(value) if isinstance(value, str) else value
-    if isinstance(number, bool) or not isinstance(number, int | float | Decimal) or number != int(number):
-        raise ValueError(f"{what} is not a whole number")
-    return int(number)

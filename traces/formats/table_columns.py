@@ -135,7 +135,8 @@ class Columns(NamedTuple):
     @property
     def tells_a_call(self) -> bool:
         """Whether a row is a model call, its lengths known or not."""
-        return self.tells_lengths or ("time" in self.found and ("model" in self.found or "session" in self.found))
+        who = {"model", "session", "request_id", "logical_id"} & self.found.keys()
+        return self.tells_lengths or bool(who and {"time", "status"} & self.found.keys())
 
 
 def plain(name: str) -> str:

@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
+from traces.entries import MESSAGE_TOKENS
+from traces.messages import compact, parts, serialise
 from traces.records import Base, Context, Piece, Prompt
-
-MESSAGE_TOKENS = 4
-"""What a chat template puts around a message: three marks and a role, as OpenAI's counting guide has it."""
-
-IMAGE_TOKENS = 1500
-"""Assumed size of an image or a document; base64 is never counted as text."""
 
 SEGMENT_CHARS = 2000
 MEMORY_BYTES = 64 << 20
 
 _CUT = re.compile(r"(?<=\n)(?=[A-Za-z])")
-_ROLES = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "ai": "assistant",
-    "gpt": "assistant",
-    "model": "assistant",
-    "tool": "tool_result",
-    "function": "tool_result",
-}
-_BINARY = {"image", "image_url", "input_image", "document", "file", "input_file", "input_audio", "audio", "video"}
+_SPEAKERS = {"human": "user", "gpt": "assistant", "bing": "assistant", "chatgpt": "assistant"}
 _EXACT_CUTS = {"o200k_base", "cl100k_base", "bytes"}
 
 Units = NDArray[Any]
@@ -81,7 +63,7 @@ class Prompts:
         self._last = _Memory()
         self._texts = _Memory()
         self._pieces = _Memory()
-        self.images = 0
+        self.guesses = 0
 
     def of_text(self, session: str | None, request_key: str, text: str) -> tuple[Prompt, int]:
         """The prompt `text` as it stands (no chat template), and its tokens."""
@@ -145,7 +127,7 @@ class Prompts:
         items: list[Any] = [_Tool(one) for one in _listed(tools)]
         items += [{"role": "system", "content": system}] if system else []
         items += messages
-        written = [_dump(item) for item in items]
+        written = [compact(item) for item in items]
         last: _Last | None = self._last.get(session)
         same = 0
         if last is not None and last.units is None:
@@ -175,47 +157,21 @@ class Prompts:
         return known
 
     def _tool(self, item: _Tool) -> list[Piece]:
-        return [self._text(_dump(item.schema).decode("utf-8", "replace"), "tools")]
+        return [self._text(serialise(item.schema), "tools")]
 
     def _message(self, item: Any) -> list[Piece]:
         if not isinstance(item, dict):
             raise ValueError("a message is not an object")
-        name = item.get("role", item.get("from"))
-        role = _ROLES.get(name.lower() if isinstance(name, str) else "", "unknown")
-        out = [Piece(self._context.digest(f"message|{name}"), MESSAGE_TOKENS, "template")]
-        if reasoning := item.get("reasoning_content"):
-            out.append(self._text(reasoning if isinstance(reasoning, str) else _text_of(reasoning), "reasoning"))
-        content = item.get("content", item.get("value"))
-        for part in content if isinstance(content, list) else [content]:
-            out.extend(self._part(part, role))
-        for call in _listed(item.get("tool_calls")):
-            out.append(self._text(_call_text(call), "assistant"))
+        if "from" in item and "role" not in item:
+            item = {"role": _SPEAKERS.get(str(item["from"]), item["from"]), "content": item.get("value")}
+        out = [Piece(self._context.digest(f"message|{item.get('role')}"), MESSAGE_TOKENS, "template")]
+        for part in parts(item):
+            if part.text:
+                out.append(self._text(part.text, part.role))
+            elif part.guess:
+                self.guesses += 1
+                out.append(Piece(self._context.digest(f"{part.role}|{part.name}"), part.guess, part.role))
         return out
-
-    def _part(self, part: Any, role: str) -> list[Piece]:
-        if part is None or part == "":
-            return []
-        if isinstance(part, str):
-            return [self._text(part, role)]
-        if not isinstance(part, dict):
-            return [self._text(_text_of(part), role)]
-        kind = part.get("type")
-        if kind in _BINARY:
-            self.images += 1
-            return [Piece(self._context.digest(_dump(part)), IMAGE_TOKENS, "image")]
-        if kind == "tool_result":
-            inner = part.get("content")
-            found = []
-            for one in inner if isinstance(inner, list) else [inner]:
-                found.extend(self._part(one, "tool_result"))
-            return found
-        if kind in ("thinking", "reasoning"):
-            return [self._text(str(part.get("thinking") or part.get("text") or ""), "reasoning")]
-        if isinstance(part.get("text"), str):
-            return [self._text(part["text"], role)]
-        if kind == "tool_use":
-            return [self._text(_call_text(part), "assistant")]
-        return [self._text(_text_of(part), role)]
 
     def _text(self, text: str, role: str) -> Piece:
         units = self.encode(text)
@@ -234,29 +190,6 @@ def _listed(value: Any) -> list[Any]:
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
-
-
-def _call_text(call: Any) -> str:
-    inner = call.get("function", call) if isinstance(call, dict) else call
-    if not isinstance(inner, dict):
-        return _text_of(call)
-    arguments = inner.get("arguments", inner.get("input"))
-    return f"{inner.get('name')}\n{arguments if isinstance(arguments, str) else _text_of(arguments)}"
-
-
-def _text_of(value: Any) -> str:
-    return value if isinstance(value, str) else _dump(value).decode("utf-8", "replace")
-
-
-def _dump(value: Any) -> bytes:
-    """JSON in the order of the keys as given: an engine sees another prompt where they come in another order."""
-    try:
-        return orjson.dumps(value, default=str)
-    except TypeError:
-        try:
-            return json.dumps(value, default=str).encode("utf-8", "surrogatepass")
-        except (TypeError, RecursionError):
-            raise ValueError("a message is nested too deeply or holds what is not JSON") from None
 
 
 def _token_ids(ids: list[Any]) -> Units:

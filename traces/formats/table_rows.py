@@ -15,6 +15,12 @@ from traces.sources import Head, Source, TooLarge, parse_json
 Row = tuple[int, dict[str, Any] | str]
 """(line or row, 1-based; the row, or why it is none)."""
 
+LENGTHS_ONLY = (
+    "lengths only: neither prompts nor block ids are in the input, "
+    "so it gives shapes and rates, but no achievable hit rate"
+)
+"""The note of inputs from which no ceiling can be computed."""
+
 PARQUET = b"PAR1"
 BATCH_ROWS = 512
 MAX_CELL_CHARS = 256 << 20

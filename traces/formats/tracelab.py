@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from traces.clock import parse_time, to_seconds
-from traces.formats.table_rows import json_lines
-from traces.records import Context, Record, Reject, Request, Session
+from traces.formats.table_rows import LENGTHS_ONLY, json_lines
+from traces.records import Context, Note, Record, Reject, Request, Session
 from traces.sources import Head, Source
 from traces.tools import classify
 from traces.usage import count
@@ -34,6 +34,7 @@ def sniff(head: Head, name: str) -> float:
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield one request a line. It arrives with the last thing that came in: a user's message or a tool's result."""
     seen: set[str] = set()
+    yield Note(LENGTHS_ONLY)
     for number, row in json_lines(source):
         if isinstance(row, str):
             yield Reject(number, row)

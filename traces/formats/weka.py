@@ -68,7 +68,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     except TooLarge as error:
         yield Reject(0, str(error))
         return
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         yield Reject(1, _reason(data, error))
         return
     block = file.block_size or context.block_tokens or DEFAULT_BLOCK_TOKENS
@@ -111,6 +111,8 @@ def _reason(data: bytes, error: Exception) -> str:
 def _entry(raw: msgspec.Raw) -> _Entry | str:
     try:
         return _decode_entry(raw)
+    except RecursionError:
+        return "nested too deeply"
     except (msgspec.DecodeError, ValueError) as error:
         return str(error)[:120]
 

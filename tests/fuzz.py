@@ -1,0 +1,224 @@
+"""Mutated files against a reader: nothing but data may come out of bad data.
+
+By hand, on real files: `python -m tests.fuzz FORMAT FILE_OR_FOLDER... [--count N] [--seed N]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from traces.ingest import NothingUsable, Options, ingest
+from traces.readers import UnknownFormat
+
+LONGEST_S = 10
+WRITE_EVERY = 5
+
+_JUNK = [
+    b"null",
+    b"true",
+    b"-1",
+    b"0",
+    b"1e999",
+    b"NaN",
+    b"1.5",
+    b"9223372036854775808",
+    b"36893488147419103232",
+    b"-9223372036854775809",
+    b"1e15",
+    b'""',
+    b'"x"',
+    b'"\\ud800"',
+    b"[]",
+    b"{}",
+    b"[[]]",
+    b"[1.5]",
+    b"[null]",
+    b'{"a":{"a":{"a":1}}}',
+    b"\x00",
+    b"\xff\xfe",
+    b"\xef\xbb\xbf",
+    b'"',
+    b",",
+    b"\n",
+    b"\r\n",
+    b"[" * 3000,
+    b"2026-13-45T99:99:99Z",
+    b"0001-01-01T00:00:00+14:00",
+    b"9999-12-31T23:59:59-14:00",
+]
+_VALUE = re.compile(rb'-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|"(?:[^"\\\n]|\\.){0,200}"|true|false|null')
+
+
+def mutate(data: bytes, seed: int) -> bytes:
+    """`data` with one to eight random changes; the same for the same seed."""
+    rnd = random.Random(seed)
+    for _ in range(rnd.randint(1, 8)):
+        data = rnd.choice(_CHANGES)(data, rnd)
+    return data
+
+
+def _span(data: bytes, rnd: random.Random) -> tuple[int, int]:
+    start = rnd.randrange(len(data) + 1)
+    return start, min(len(data), start + int(rnd.expovariate(0.05)))
+
+
+def _flip(data: bytes, rnd: random.Random) -> bytes:
+    if not data:
+        return data
+    at = rnd.randrange(len(data))
+    return data[:at] + bytes([rnd.randrange(256)]) + data[at + 1 :]
+
+
+def _delete(data: bytes, rnd: random.Random) -> bytes:
+    start, stop = _span(data, rnd)
+    return data[:start] + data[stop:]
+
+
+def _repeat(data: bytes, rnd: random.Random) -> bytes:
+    start, stop = _span(data, rnd)
+    return data[:stop] + data[start:stop] * rnd.randint(1, 3) + data[stop:]
+
+
+def _insert(data: bytes, rnd: random.Random) -> bytes:
+    at = rnd.randrange(len(data) + 1)
+    return data[:at] + rnd.choice(_JUNK) + data[at:]
+
+
+def _cut(data: bytes, rnd: random.Random) -> bytes:
+    return data[: rnd.randrange(len(data) + 1)] if rnd.random() < 0.3 else data
+
+
+def _value(data: bytes, rnd: random.Random) -> bytes:
+    """Replace a value by another kind of value: what finds most of the errors."""
+    found = list(_VALUE.finditer(data[: 1 << 20]))
+    if not found:
+        return data
+    one = rnd.choice(found)
+    other = rnd.choice(_JUNK) if rnd.random() < 0.7 else rnd.choice(found).group()
+    return data[: one.start()] + other + data[one.end() :]
+
+
+def _lines(data: bytes, rnd: random.Random) -> bytes:
+    lines = data.split(b"\n")
+    a, b = rnd.randrange(len(lines)), rnd.randrange(len(lines))
+    if rnd.random() < 0.5:
+        lines[a], lines[b] = lines[b], lines[a]
+    else:
+        lines.insert(a, lines[b])
+    return b"\n".join(lines)
+
+
+_CHANGES: list[Callable[[bytes, random.Random], bytes]] = [
+    _flip,
+    _delete,
+    _repeat,
+    _insert,
+    _cut,
+    _value,
+    _value,
+    _value,
+    _value,
+    _lines,
+]
+
+
+class Hang(Exception):
+    """Reading took longer than it may."""
+
+
+@contextmanager
+def _at_most(seconds: int) -> Iterator[None]:
+    def stop(*_: Any) -> None:
+        raise Hang(f"more than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def fuzz(reader_name: str, files: Sequence[Path], n: int, first_seed: int = 0, named: bool = True) -> None:
+    """Ingest `n` mutations of `files` (files, or folders of which one file is changed).
+
+    Raises:
+        AssertionError: naming the file and the seed, where an exception escapes, reading hangs or stops early, or
+            counts do not add up.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in range(first_seed, first_seed + n):
+            original = files[seed % len(files)]
+            place = Path(folder) / str(seed)
+            place.mkdir()
+            target = _mutated(original, place, seed)
+            try:
+                with _at_most(LONGEST_S):
+                    once(reader_name if named else None, target, place / "ds" if seed % WRITE_EVERY == 0 else None)
+            except BaseException as error:
+                if isinstance(error, KeyboardInterrupt):
+                    raise
+                kept = Path(tempfile.gettempdir()) / f"fuzz-{reader_name}-{seed}{original.suffix}"
+                if target.is_file():
+                    shutil.copy(target, kept)
+                raise AssertionError(
+                    f"{reader_name}: seed {seed} of {original.name}, kept as {kept}: {error!r}"
+                ) from error
+            shutil.rmtree(place)
+
+
+def _mutated(original: Path, place: Path, seed: int) -> Path:
+    target = place / original.name
+    if original.is_file():
+        target.write_bytes(mutate(original.read_bytes(), seed))
+        return target
+    shutil.copytree(original, target)
+    inner = sorted(p for p in target.rglob("*") if p.is_file())
+    chosen = inner[random.Random(seed).randrange(len(inner))]
+    chosen.write_bytes(mutate(chosen.read_bytes(), seed))
+    return target
+
+
+def once(format_name: str | None, target: Path, dataset: Path | None) -> None:
+    """Ingest one input and check what must hold whatever it is."""
+    try:
+        receipt = ingest([str(target)], dataset, Options(format=format_name, tokenizer="bytes"))
+    except NothingUsable as error:
+        receipt = error.receipt
+    except UnknownFormat:
+        return
+    records = receipt["records"]
+    parts = [records[k] for k in ("used", "rejected", "duplicate", "ignored")]
+    assert all(count >= 0 for count in parts), f"a negative count: {records}"
+    assert records["read"] == sum(parts), f"counts do not add up: {records}"
+    assert receipt["requests"] <= records["used"], f"{receipt['requests']} requests of {records['used']} used records"
+    stopped = [r["reason"] for r in receipt["rejects"] if r["reason"].startswith("reading stopped")]
+    assert not stopped, stopped[0]
+
+
+def main(arguments: list[str]) -> None:
+    """Fuzz one format from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("format")
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--detect", action="store_true", help="tell the format by content instead")
+    options = parser.parse_args(arguments)
+    fuzz(options.format, options.files, options.count, options.seed, named=not options.detect)
+    print(f"{options.format}: {options.count} mutations, nothing escaped")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
