@@ -104,6 +104,7 @@ class Builder:
         self._known = KnownTexts()
         self._rows: dict[str, int] = {}
         self._session_cache: dict[str, int] = {}
+        self._space_of: dict[tuple[str, int], int] = {}
         self._spawned: list[tuple[dict[str, Any], str]] = []
         self._linked = False
         self._blocks: list[BlockRow] = []
@@ -242,10 +243,14 @@ class Builder:
         tokens = request.input_tokens
         if tokens is None:
             return None
-        name = {"": self._space_name, "file": self.input.label}.get(prompt.namespace, prompt.namespace)
-        space = self.spaces.setdefault(f"{name}|{prompt.block_tokens}", len(self.spaces))
-        whole = tokens // prompt.block_tokens
-        started = -(-tokens // prompt.block_tokens)
+        block = prompt.block_tokens
+        space = self._space_of.get((prompt.namespace, block))
+        if space is None:
+            name = {"": self._space_name, "file": self.input.label}.get(prompt.namespace, prompt.namespace)
+            space = self.spaces.setdefault(f"{name}|{block}", len(self.spaces))
+            self._space_of[prompt.namespace, block] = space
+        whole = tokens // block
+        started = -(-tokens // block)
         added = self._known.add(space, session, prompt.ids, whole, started, row)
         if added.total > started:
             self._bad_blocks += 1
@@ -254,7 +259,7 @@ class Builder:
                 min(self._fits[1], -(-tokens // max(1, added.total - 1)) - 1),
             )
             return None
-        self._blocks.append(BlockRow(row, tokens, prompt.block_tokens, space, added))
+        self._blocks.append(BlockRow(row, tokens, block, space, added))
         return prompt
 
     def flush(self) -> None:

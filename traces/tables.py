@@ -40,8 +40,10 @@ def finish(builder: Builder) -> tuple[dict[str, pl.DataFrame], dict[str, Any], i
     """Return (tables, private files, number of copies left out)."""
     rows = builder.all_rows()
     owners = _owners(builder, rows)
-    copies = rows.filter(pl.Series(~owners))
-    rows = rows.filter(pl.Series(owners))
+    if owners.all():
+        copies = rows.clear()
+    else:
+        copies, rows = rows.filter(pl.Series(~owners)), rows.filter(pl.Series(owners))
     order_of = input_order(builder.inputs)
     rows = rows.with_columns(
         input_order=pl.col("input_label").replace_strict(order_of, return_dtype=pl.Int64, default=0),
@@ -54,7 +56,9 @@ def finish(builder: Builder) -> tuple[dict[str, pl.DataFrame], dict[str, Any], i
     zero = rows.filter("wall")["arrival_us"].min()
     start = pl.when("wall").then(pl.col("arrival_us") - (zero if zero is not None else 0)).otherwise("arrival_us")
     rows = rows.with_columns(arrival_s=start / 1e6)
-    requests = rows.sort("request_id").select(c.name for c in REQUESTS)
+    requests = rows.select(c.name for c in REQUESTS)
+    if not requests["request_id"].is_sorted():
+        requests = requests.sort("request_id")
     sessions = _sessions(builder, rows, inferred)
     tables = {
         "sources": _sources(builder),
@@ -130,9 +134,16 @@ def _with_inferred_sessions(builder: Builder, rows: pl.DataFrame) -> tuple[pl.Da
 
 
 def _with_turns(rows: pl.DataFrame) -> pl.DataFrame:
-    rows = rows.sort("session_id", "arrival_us", "input_order", "record_ordinal", nulls_last=True, maintain_order=True)
-    turn = pl.int_range(pl.len(), dtype=pl.Int32).over("session_id")
-    return rows.with_columns(turn=pl.when(pl.col("session_id").is_not_null()).then(turn))
+    """Number the requests of each session by arrival, ties by input name, then record."""
+    unknown = np.iinfo(np.int64).max
+    session = rows["session_id"].fill_null(-1).to_numpy()
+    arrival = rows["arrival_us"].fill_null(unknown).to_numpy()
+    order = np.lexsort((rows["record_ordinal"].to_numpy(), rows["input_order"].to_numpy(), arrival, session))
+    ordered = session[order]
+    first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if order.size else order
+    turn = np.empty(order.size, np.int32)
+    turn[order] = np.arange(order.size) - np.repeat(first, np.diff(np.append(first, order.size)))
+    return rows.with_columns(turn=pl.Series(turn).set(pl.Series(session < 0), None))
 
 
 def _sources(builder: Builder) -> pl.DataFrame:
@@ -197,8 +208,10 @@ def _prefixes(tree: PrefixTree) -> pl.DataFrame:
 def _private(builder: Builder, copies: pl.DataFrame, rows: pl.DataFrame) -> dict[str, Any]:
     tree = builder.tree
     columns = tree.columns()
-    native = rows.join(_native_sessions(builder), on="session_id", how="left")
-    times = native.select("request_id", "arrival_us", "wall", named_session="native").sort("request_id")
+    native = rows.select("request_id", "session_id", "arrival_us", "wall").join(
+        _native_sessions(builder), on="session_id", how="left", maintain_order="left"
+    )
+    times = native.select("request_id", "arrival_us", "wall", named_session="native")
     dedupe = {
         "request_id": [c[0] for c in builder.copies],
         "digest": [c[1] for c in builder.copies],
