@@ -216,7 +216,7 @@ def number_of(value: Any, *names: str) -> float | None:
 
 
 def _duration(seconds: float | None) -> float | None:
-    return seconds if seconds is not None and 0 <= seconds < 1e7 else None
+    return round(seconds, 6) if seconds is not None and 0 <= seconds < 1e7 else None
 
 
 def _complete(answer: Mapping[str, Any] | None, counted: Usage) -> bool | None:
