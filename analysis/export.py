@@ -1,0 +1,38 @@
+"""A dataset, or its profile, written for a planner or load generator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from analysis.outgoing import Scaling, outgoing
+from analysis.planners import Written, target, writer
+from analysis.question import BadQuestion
+from analysis.warehouse import Warehouse
+
+
+def export(
+    warehouse: Warehouse, to: str, path: Path, block_size: int | None = None, scaling: Scaling | None = None
+) -> Written:
+    """Write the target `to` at `path`; whole or not at all.
+
+    Args:
+        warehouse: of the dataset.
+        to: a name of `analysis.planners.TARGETS`.
+        path: a file, or for weka a folder.
+        block_size: tokens a block has; None takes the target's own, else the dataset's largest native block.
+        scaling: how the exported trace differs from the dataset.
+
+    Raises:
+        BadQuestion: where the target cannot carry the dataset, or the scaling makes no sense.
+    """
+    found = target(to)
+    scaling = scaling or Scaling()
+    if found.block is not None and block_size not in (None, found.block):
+        raise BadQuestion(f"{to} has blocks of {found.block} tokens, not {block_size}")
+    if found.takes == "profile":
+        from analysis.profile import profile
+
+        return writer(to)(profile(warehouse, block_size, scaling.arrivals), path)
+    out = outgoing(warehouse, found.block or block_size, scaling)
+    written = writer(to)(out, path)
+    return written._replace(notes=[*out.notes, *written.notes])
