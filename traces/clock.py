@@ -6,6 +6,7 @@ import math
 from datetime import UTC, datetime
 
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def seconds_per(unit: str) -> float:
@@ -35,7 +36,8 @@ def to_seconds(value: object, unit: str) -> float | None:
         raise ValueError("a time is no number")
     if not abs(value) < 1e24 or not math.isfinite(value):
         raise ValueError("a time is no time")
-    seconds = float(value) * seconds_per(unit)
+    seconds_per(unit)
+    seconds = value / PER_SECOND[unit]  # a division rounds once: 700 ms are 0.7 s
     if abs(seconds) > LONGEST_S:
         raise ValueError("a time is no time: is the unit right (--time-unit)?")
     return seconds
