@@ -56,6 +56,9 @@ READERS: dict[str, str] = {
     "otlp": "traces.formats.otlp",
     "otel_flat": "traces.formats.otel_flat",
     "openinference": "traces.formats.openinference",
+    "gemini_api": "traces.formats.gemini_api",
+    "cline_http_fixture": "traces.formats.cline_http_fixture",
+    "litellm": "traces.formats.litellm",
 }
 """Format name -> module. A new format is one module, one line here and one test file."""
 

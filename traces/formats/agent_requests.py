@@ -183,19 +183,19 @@ class _Counted:
         self.shared = {key: min(c, key=lambda read: (-c[read], read)) for key, c in reads.items()}
 
     def prompt(self, turn: Turn) -> Prompt | None:
-        total = turn.input_tokens
+        total = turn.length
         if total is None:
             return None
         base, added = self._provider_parent(turn) or turn.parent, turn.inputs
-        while base is not None and base.input_tokens is None:
+        while base is not None and base.length is None:
             added = base.inputs + base.reply + added  # a call of unknown length: its messages are new here
             base = base.parent
         if base is None:
             prompt = Prompt(tuple(self._from_head(turn, total, added)))
-        elif total < (base.input_tokens or 0):
+        elif total < (base.length or 0):
             prompt = self._shortened(turn, base, total, added)
         else:
-            prompt = self._extended(turn, base, total - (base.input_tokens or 0), added)
+            prompt = self._extended(turn, base, total - (base.length or 0), added)
         if turn.cached_total:
             self.cached[turn.thread.key, turn.cached_total] = turn
         return prompt._replace(completeness="no_head" if turn.thread.hidden_head else "structure", lengths="provider")
@@ -213,7 +213,7 @@ class _Counted:
         if not read or turn.compaction or (turn.parent is not None and turn.parent.cached_total == read):
             return None
         found = self.cached.get((turn.thread.key, read))
-        return None if found is None or (found.input_tokens or 0) > (turn.input_tokens or 0) else found
+        return None if found is None or (found.length or 0) > (turn.length or 0) else found
 
     def _extended(self, turn: Turn, base: Turn, growth: int, added: list[Part]) -> Prompt:
         told = self.replies.get(base.key)
@@ -242,11 +242,11 @@ class _Counted:
         without that, the prompt of the last turn that a person started; without that, the head.
         """
         read = (turn.usage.cache_read_tokens if turn.usage else None) or 0
-        keep = read if 0 < read <= total and read <= (base.input_tokens or 0) else 0
+        keep = read if 0 < read <= total and read <= (base.length or 0) else 0
         above: Turn | None = base
         while not keep and above is not None:
-            if above.input_tokens is not None and above.input_tokens <= total and above.trigger == "user":
-                keep = above.input_tokens
+            if above.length is not None and above.length <= total and above.trigger == "user":
+                keep = above.length
             above = above.parent
         if not keep:
             keep = min(total, sum(piece.tokens for piece in self.heads.get(turn.thread.key, [])))

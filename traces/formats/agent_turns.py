@@ -30,6 +30,7 @@ class Turn(msgspec.Struct, eq=False):
     output_complete: bool | None = None
     trigger: str = "unknown"
     compaction: bool = False
+    aggregate: bool = False  # its counts are of several calls, so they are no prompt's length
     status: str = "ok"
     dedupe_key: str | None = None
     copy_rank: tuple[Any, ...] = ()
@@ -38,6 +39,11 @@ class Turn(msgspec.Struct, eq=False):
     def input_tokens(self) -> int | None:
         """All prompt tokens, as the provider counted them."""
         return self.usage.input_tokens if self.usage else None
+
+    @property
+    def length(self) -> int | None:
+        """Tokens of the prompt, where the provider counted this prompt alone."""
+        return None if self.aggregate else self.input_tokens
 
     @property
     def cached_total(self) -> int | None:

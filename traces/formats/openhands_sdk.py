@@ -101,7 +101,7 @@ class SdkStream:
                 self._unseen()
             self.waiting = (
                 ordinal,
-                Usage(*grown, rule="openhands totals"),
+                Usage(grown[0], grown[1], grown[2], grown[3], grown[4]),
                 text_of(as_dict(of_name).get("model_name")),
             )
         if told:

@@ -1,0 +1,174 @@
+"""Cline, Roo Code and Kilo Code tasks: a folder with api_conversation_history.json and ui_messages.json; Cline's CLI.
+
+Facts: cline/cline and RooCodeInc/Roo-Code, src/core/task and src/shared/ExtensionMessage.ts. The history holds the
+messages as sent (Anthropic's shape); counts are in the UI's `api_req_started` messages, JSON in a text. Counts with
+no stated protocol leave cached tokens out of the input; Roo says `apiProtocol` "openai" where they are in it. A condensed
+task's history was overwritten: what is gone is unobserved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from traces.formats.agent_lines import Ledger, document, opening
+from traces.formats.agent_parts import PartMaker, as_dict, as_list, seconds, text_of
+from traces.formats.agent_requests import requests_of
+from traces.formats.agent_turns import Thread
+from traces.records import Context, Record, Request
+from traces.sources import parse_json
+from traces.usage import Usage, normalise
+
+if TYPE_CHECKING:
+    from traces.sources import Source
+
+NAME = "cline"
+SUMMARY = {
+    "carries": "messages, tool calls, usage with cache reads and writes, times",
+    "time": "wall clock (ms since the epoch)",
+    "computes": "hit rates, reported and achievable; lengths are the provider's",
+    "notes": "Roo Code and Kilo Code too; a task's two files are read together; the system prompt is not logged",
+}
+
+
+def sniff(head: Any, name: str) -> float:
+    """Sure of the UI's messages; fairly sure of a history in Anthropic's shape."""
+    value = opening(head)
+    if isinstance(value, dict):
+        messages = value.get("messages")
+        first = as_dict(messages[0]) if isinstance(messages, list) and messages else {}
+        return 0.9 if "sessionId" in value and "role" in first and ("ts" in first or "metrics" in first) else 0.0
+    if not isinstance(value, list) or not value or not isinstance(value[0], dict):
+        return 0.0
+    if any(as_dict(m).get("say") == "api_req_started" for m in value[:50]):
+        return 0.95
+    if "say" in value[0] and "ts" in value[0]:
+        return 0.9
+    shaped = all(isinstance(m, dict) and m.get("role") in ("user", "assistant") for m in value)
+    beside = any(n.endswith("ui_messages.json") for n in head.siblings)
+    return (0.9 if beside or "ts" in value[0] else 0.5) if shaped and isinstance(value[0].get("content"), list) else 0.0
+
+
+def read(source: Source, context: Context) -> Iterator[Record]:
+    """Yield the session and its requests."""
+    ledger = Ledger()
+    value = document(source, ledger)
+    folder = source.name.rpartition("/")[0]
+    history, shown = value, None
+    if isinstance(value, list) and any("say" in as_dict(m) or "ask" in as_dict(m) for m in value):
+        history, shown = [], value
+    for name in ("ui_messages.json", "task_metadata.json", "history_item.json"):
+        path = f"{folder}/{name}" if folder else name
+        other = source.siblings.get(path)
+        if other is not None and other is not source and shown is not value:
+            source.claim(path)
+            shown = document(other, ledger) if name == "ui_messages.json" else shown
+            if name != "ui_messages.json":
+                ledger.ignore("a file about the task")
+    make = PartMaker(context)
+    if isinstance(history, dict):
+        thread = _command_line(history, make, ledger)
+    else:
+        thread = _task(as_list(history), _calls(as_list(shown), ledger), make, ledger)
+    count = 0
+    for record in requests_of([thread], context, reports_usage=True):
+        count += isinstance(record, Request)
+        yield record
+    yield from ledger.finish(count)
+
+
+def _calls(shown: list[Any], ledger: Ledger) -> list[tuple[float, Usage | None]]:
+    found: list[tuple[float, Usage | None]] = []
+    for at, value in enumerate(shown, 1):
+        message = as_dict(value)
+        if message.get("say") != "api_req_started":
+            ledger.ignore("a message of the UI")
+            continue
+        text = message.get("text")
+        try:
+            told = as_dict(parse_json(text.encode())) if isinstance(text, str) and text else {}
+            usage = normalise(
+                {n: told[n] for n in ("tokensIn", "tokensOut", "cacheReads", "cacheWrites") if n in told},
+                disjoint=told.get("apiProtocol") != "openai",
+            )
+        except (ValueError, UnicodeEncodeError) as error:
+            ledger.reject(at, str(error))
+            continue
+        if told.get("cancelReason") and not any(usage[:5]):
+            ledger.failed("a call that was cancelled")
+            continue
+        found.append((seconds(message.get("ts")) or 0.0, usage if any(usage[:5]) else None))
+        ledger.used += 1
+    return found
+
+
+def _task(history: list[Any], calls: list[tuple[float, Usage | None]], make: PartMaker, ledger: Ledger) -> Thread:
+    thread = Thread("main", NAME)
+    answers = sum(as_dict(m).get("role") == "assistant" for m in history)
+    spare = len(calls) - answers  # calls whose messages are gone (condensed), or that were tried again
+    at_call = 0
+    for at, value in enumerate(history, 1):
+        message = as_dict(value)
+        at_s = seconds(message.get("ts"))
+        told = make.message(message)
+        ledger.used += 1
+        if message.get("isSummary"):
+            thread.restart([part._replace(role="summary") for part in told.parts])
+        elif message.get("role") == "assistant":
+            usage, started = None, None
+            while spare > 0 and at_call < len(calls) and at_s is not None and _next_is_nearer(calls, at_call, at_s):
+                _gone(thread, calls[at_call], at_call)
+                at_call, spare = at_call + 1, spare - 1
+            if at_call < len(calls):
+                started, usage = calls[at_call]
+                at_call += 1
+            thread.add_reply(told.parts, told.tools, at_s)
+            ledger.used -= usage is not None  # one call is told by both files
+            ledger.duplicate("the count of an answer", int(usage is not None))
+            turn = thread.close(f"main:{at}", 2 * len(calls) + at, at_s, usage=usage)
+            turn.arrival_s = started or turn.arrival_s
+        else:
+            thread.add_input(told.parts, at_s, "tool" if told.results else "user")
+    for call in calls[at_call:]:
+        _gone(thread, call, at_call)
+        at_call += 1
+    return thread
+
+
+def _next_is_nearer(calls: list[tuple[float, Usage | None]], at: int, at_s: float) -> bool:
+    return at + 1 < len(calls) and calls[at + 1][0] <= at_s
+
+
+def _gone(thread: Thread, call: tuple[float, Usage | None], at: int) -> None:
+    parent, inputs, trigger = thread.parent, list(thread.inputs), thread.trigger
+    turn = thread.close(f"call:{at}", at + 1, call[0] or None, usage=call[1])
+    turn.inputs, turn.arrival_s = [], call[0] or None
+    if turn.input_tokens is None:
+        thread.parent = parent
+    thread.inputs, thread.trigger = inputs, trigger
+
+
+def _command_line(log: dict[str, Any], make: PartMaker, ledger: Ledger) -> Thread:
+    thread = Thread(text_of(log.get("sessionId")) or "main", NAME)
+    thread.head = make.content(log.get("systemPrompt") or log.get("system_prompt"), "system").parts
+    for at, value in enumerate(as_list(log.get("messages")), 1):
+        message = as_dict(value)
+        at_s, told = seconds(message.get("ts")), make.message(message)
+        ledger.used += 1
+        if message.get("role") != "assistant":
+            thread.add_input(told.parts, at_s, "tool" if told.results else "user")
+            continue
+        try:
+            usage: Usage | None = normalise(as_dict(message.get("metrics")), disjoint=True)
+        except ValueError as error:
+            ledger.reject(at, str(error))
+            usage = None
+        thread.add_reply(told.parts, told.tools, at_s)
+        thread.close(
+            f"{thread.key}:{at}",
+            at,
+            at_s,
+            usage=usage if usage is not None and any(usage[:5]) else None,
+            model=text_of(as_dict(message.get("modelInfo")).get("id")),
+        )
+    return thread
