@@ -1,0 +1,16 @@
+-- How many main sessions have how many turns (requests), in bands that double, by one axis.
+CREATE OR REPLACE MACRO turn_bands(axis) AS TABLE
+WITH lengths AS (
+  SELECT "group", session_id, count(*) AS turns
+  FROM grouped(axis)
+  WHERE session_id IS NOT NULL AND parent_session_id IS NULL AND coalesce(role, 'main') NOT IN ('subagent', 'side')
+  GROUP BY "group", session_id
+),
+bands AS (SELECT "group", (2 ** floor(log2(turns)))::BIGINT AS turns_from FROM lengths)
+SELECT
+  "group", turns_from,
+  CASE WHEN turns_from = 1 THEN '1' ELSE turns_from || '–' || (2 * turns_from - 1) END AS turns,
+  count(*) AS sessions
+FROM bands
+GROUP BY "group", turns_from
+ORDER BY turns_from, "group";

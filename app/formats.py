@@ -1,0 +1,140 @@
+"""How numbers are written: one formatter for every page, its Vega twin for charts. Unknown is an en dash, never 0."""
+
+from __future__ import annotations
+
+import math
+
+UNKNOWN = "–"
+SPACE = "\u00a0"  # keeps a number and its unit on one line
+
+Number = float | int | None
+
+_METRIC = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_BINARY = ((1 << 50, "PiB"), (1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+def known(value: Number) -> bool:
+    """Whether there is a number to show."""
+    return value is not None and math.isfinite(value)
+
+
+def tokens(value: Number) -> str:
+    """Three figures and a metric prefix: 950, 1.24 M, 50.4 M."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    for size, unit in _METRIC:
+        if abs(value) >= size * 0.9995:
+            return f"{_three(value / size)}{SPACE}{unit}"
+    return _three(value) if value % 1 else f"{value:.0f}"
+
+
+def count(value: Number) -> str:
+    """All digits, in groups: 48 210."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    return f"{value:,.0f}".replace(",", "\u202f")
+
+
+def rate(value: Number, digits: int = 1) -> str:
+    """A fraction as a percentage: 93.4 %. What is not quite 0 or 1 never rounds to it."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    text = f"{100 * value:.{digits}f}"
+    if (float(text) == 100 and value < 1) or (float(text) == 0 and value > 0):
+        smallest = 10.0**-digits
+        return f"> {100 - smallest:.{digits}f}{SPACE}%" if value > 0.5 else f"< {smallest:.{digits}f}{SPACE}%"
+    return f"{text}{SPACE}%"
+
+
+def points(value: Number) -> str:
+    """A difference of two rates in percentage points, with its sign: +1.2 points."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    text = f"{100 * value:+.1f}".replace("-", "−")
+    return f"{'0.0' if float(text.replace('−', '-')) == 0 else text}{SPACE}points"
+
+
+def ratio(value: Number) -> str:
+    """Input to output: 231 : 1, 3.4 : 1."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    return f"{value:.0f}{SPACE}:{SPACE}1" if value >= 9.95 else f"{value:.1f}{SPACE}:{SPACE}1"
+
+
+def factor(value: Number) -> str:
+    """A multiple: 14.8 ×."""
+    return f"{_three(value)}{SPACE}×" if value is not None and math.isfinite(value) else UNKNOWN
+
+
+def plain(value: Number, digits: int = 1) -> str:
+    """A number with so many decimals, or the dash."""
+    return f"{value:.{digits}f}" if value is not None and math.isfinite(value) else UNKNOWN
+
+
+def seconds(value: Number) -> str:
+    """A duration by its size: 420 ms, 3.1 s, 12 min, 5.0 h, 3.2 d."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    size = abs(value)
+    if size == 0:
+        return f"0{SPACE}s"
+    if size < 0.9995:
+        return f"{value * 1000:.0f}{SPACE}ms"
+    if size < 9.95:
+        return f"{value:.1f}{SPACE}s"
+    if size < 119.5:
+        return f"{value:.0f}{SPACE}s"
+    if size < 7170:
+        return f"{value / 60:.0f}{SPACE}min"
+    if size < 172_800:
+        return f"{value / 3600:.1f}{SPACE}h"
+    return f"{value / 86_400:.1f}{SPACE}d"
+
+
+def size(value: Number) -> str:
+    """Bytes in binary units: 68.6 GiB."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    for unit_bytes, unit in _BINARY:
+        if abs(value) >= unit_bytes:
+            return f"{_three(value / unit_bytes)}{SPACE}{unit}"
+    return f"{value:.0f}{SPACE}B"
+
+
+def nines(value: Number) -> str:
+    """−log10(1 − rate): 1.17 nines."""
+    return f"{value:.2f}{SPACE}nines" if value is not None and math.isfinite(value) else UNKNOWN
+
+
+def _three(value: float) -> str:
+    if abs(value) >= 99.95:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if abs(value) >= 9.995 else f"{value:.2f}"
+
+
+# Vega writes the axes; these say the same as the functions above.
+VEGA_RATE = "format(datum.value * 100, '.0f') + ' %'"
+VEGA_TOKENS = "replace(format(datum.value, '.3~s'), /([kMGT])$/, ' $1')"
+VEGA_SECONDS = (
+    "datum.value < 1 ? format(datum.value * 1000, '.0f') + ' ms'"
+    " : datum.value < 120 ? format(datum.value, '.3~r') + ' s'"
+    " : datum.value < 7200 ? format(datum.value / 60, '.3~r') + ' min'"
+    " : datum.value < 172800 ? format(datum.value / 3600, '.3~r') + ' h' : format(datum.value / 86400, '.3~r') + ' d'"
+)
+
+
+def vega_capacity(bytes_per_token: float | None) -> str:
+    """Axis labels of a capacity in tokens; with a model's bytes per token GiB first and tokens below."""
+    if bytes_per_token is None:
+        return VEGA_TOKENS
+    gib = f"datum.value * {bytes_per_token / (1 << 30)!r}"
+    text = (
+        f"{gib} >= 1023 ? format({gib} / 1024, '.3~r') + ' TiB' : {gib} >= 0.99 ? format({gib}, '.3~r') + ' GiB'"
+        f" : format({gib} * 1024, '.3~r') + ' MiB'"
+    )
+    return f"[{text}, {VEGA_TOKENS}]"
+
+
+def short(value: int) -> str:
+    """A size as it is typed on the command line and stands in a link: 64, 1.05M, 262k."""
+    return tokens(value).replace(SPACE, "")

@@ -1,0 +1,23 @@
+"""The browser app's entry: `streamlit run app/` runs this file. It only names the pages; each is a file in views/."""
+
+import sys
+from pathlib import Path
+
+import streamlit as st
+
+if str(Path(__file__).parents[1]) not in sys.path:  # run from a checkout that is not installed
+    sys.path.append(str(Path(__file__).parents[1]))
+
+st.set_page_config(page_title="Tracetower", page_icon=":material/stacked_bar_chart:", layout="wide")
+
+PAGES = {
+    "": [
+        st.Page("views/data.py", title="Data", icon=":material/database:", default=True),
+    ],
+    "Workload": [
+        st.Page("views/overview.py", title="Overview", icon=":material/insights:", url_path="overview"),
+        st.Page("views/cache.py", title="Cache", icon=":material/memory:", url_path="cache"),
+    ],
+}
+
+st.navigation(PAGES).run()
