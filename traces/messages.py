@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import orjson
 import xxhash
@@ -147,11 +147,16 @@ def parts(message: Any) -> list[Part]:
         if content:
             found += _block(content, role, 0)
             break
-    calls = message.get("tool_calls") or message.get("toolCalls")
+    more = message.get("additional_kwargs")
+    calls = message.get("tool_calls") or message.get("toolCalls") or (more.get("tool_calls") if _is_map(more) else None)
     for call in calls if isinstance(calls, list) else [message.get("function_call")]:
         if isinstance(call, Mapping):
             found.append(_call(call))
     return found
+
+
+def _is_map(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, Mapping)
 
 
 def _block(block: Any, role: str, depth: int) -> Iterator[Part]:

@@ -59,6 +59,10 @@ READERS: dict[str, str] = {
     "gemini_api": "traces.formats.gemini_api",
     "cline_http_fixture": "traces.formats.cline_http_fixture",
     "litellm": "traces.formats.litellm",
+    "langfuse": "traces.formats.langfuse",
+    "langsmith": "traces.formats.langsmith",
+    "managed_agents": "traces.formats.managed_agents",
+    "helicone": "traces.formats.helicone",
 }
 """Format name -> module. A new format is one module, one line here and one test file."""
 

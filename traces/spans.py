@@ -60,6 +60,19 @@ def kind_of(span: Span) -> str:
     return "other"
 
 
+class Described(NamedTuple):
+    """What a span tells of its model call. `body` and `answer` as traces.model_calls takes them."""
+
+    body: Mapping[str, Any] | None
+    answer: Mapping[str, Any] | None
+    usage: Mapping[str, Any] | None
+    provider: str | None
+    model: str | None
+    ttft_s: float | None = None
+    identity: str | None = None
+    cut: bool = False
+
+
 class _Known(NamedTuple):
     parent: str | None
     kind: str
@@ -114,20 +127,41 @@ class Forest:
             seen += 1
 
 
-def requests(spans: Callable[[], Iterable[Span | Reject]], context: Context, fill: bool) -> Iterator[Record]:
+def described(span: Span) -> Described:
+    """A span by the attributes of OpenTelemetry, OpenInference and their relatives."""
+    at = span.attributes
+    body, answer = content_of(at, span.events)
+    return Described(
+        body,
+        answer,
+        usage_attributes(at),
+        text_of(at, "gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system"),
+        text_of(at, "gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "ai.model.id"),
+        number_of(at, *_FIRST_TOKEN_S),
+        text_of(at, "gen_ai.response.id"),
+    )
+
+
+def requests(
+    spans: Callable[[], Iterable[Span | Reject]],
+    context: Context,
+    fill: bool,
+    describe: Callable[[Span], Described] = described,
+) -> Iterator[Record]:
     """The model calls among spans that can be gone through twice.
 
     Args:
         spans: Begins to read them from the start; what cannot be read comes as rejects.
         context: The reader's.
         fill: The source's prompts have no usage (traces.model_calls.Calls).
+        describe: What a span tells of its call.
     """
     forest = Forest()
     for span in spans():
         if isinstance(span, Span):
             forest.add(span)
     forest.settle()
-    teller = _Teller(context, forest, fill)
+    teller = _Teller(context, forest, fill, describe)
     for span in spans():
         if isinstance(span, Reject):
             yield span
@@ -141,7 +175,8 @@ def requests(spans: Callable[[], Iterable[Span | Reject]], context: Context, fil
 
 
 class _Teller:
-    def __init__(self, context: Context, forest: Forest, fill: bool) -> None:
+    def __init__(self, context: Context, forest: Forest, fill: bool, describe: Callable[[Span], Described]) -> None:
+        self.describe = describe
         self.calls = Calls(context, fill)
         self.forest = forest
         self.sessions: set[str] = set()
@@ -153,13 +188,16 @@ class _Teller:
             self.others += 1
             yield Skipped("ignored", 1, "no call of a model", span.ordinal)
             return
-        usage = usage_attributes(span.attributes)
-        if span.error and not usage:
+        told = self.describe(span)
+        if span.error and not told.usage:
             yield Skipped("failed_attempt", 1, "a span that ended with an error", span.ordinal)
+            return
+        if told.body is None and told.answer is None and not told.usage and told.model is None:
+            yield Skipped("ignored", 1, "a span without content, usage and model", span.ordinal)
             return
         self.used += 1
         yield from self._session(span)
-        yield self._request(span, usage)
+        yield self._request(span, told)
 
     def _session(self, span: Span) -> Iterator[Record]:
         chain = self._chain(span)
@@ -180,26 +218,24 @@ class _Teller:
         inner = self.forest.agents(span)[:-1]
         return [*(f"{root}/{agent}" for agent in inner), root]
 
-    def _request(self, span: Span, usage: Mapping[str, Any] | None) -> Request:
-        at = span.attributes
-        body, answer = content_of(at, span.events)
-        identity = text_of(at, "gen_ai.response.id")
+    def _request(self, span: Span, told: Described) -> Request:
         duration = None
         if span.start_s is not None and span.end_s is not None:
             duration = span.end_s - span.start_s
         return self.calls.request(
             Call(
-                key=f"{span.trace}/{span.span}",
+                key=str(span.ordinal),
                 ordinal=span.ordinal,
                 session=self._chain(span)[0],
-                request=body,
-                answer=answer,
-                usage=usage,
-                provider=text_of(at, "gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system"),
-                model=text_of(at, "gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "ai.model.id"),
+                request=told.body,
+                answer=told.answer,
+                usage=told.usage,
+                provider=told.provider,
+                model=told.model,
                 arrival_s=span.start_s,
-                ttft_s=number_of(at, *_FIRST_TOKEN_S),
+                ttft_s=told.ttft_s,
                 duration_s=duration,
-                dedupe_key=f"response:{identity}" if identity else f"span:{span.trace}:{span.span}",
+                dedupe_key=f"response:{told.identity}" if told.identity else f"span:{span.trace}:{span.span}",
+                cut=told.cut,
             )
         )
