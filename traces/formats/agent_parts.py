@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from traces.lengths import PER_TOKEN, PER_TOOL_CALL
 from traces.records import Context, Piece
+from traces.usage import count
 
 IMAGE_TOKENS = 1500
 """Assumed size of an image or document: about that of the largest image the APIs take without shrinking it."""
@@ -111,7 +112,7 @@ class PartMaker:
 
     def message(self, message: dict[str, Any]) -> Told:
         """A message of the OpenAI chat API (or of Anthropic's, whose content blocks carry what OpenAI's fields do)."""
-        role = str(message.get("role") or message.get("source") or "user")
+        role = kind_of(message, "role") or kind_of(message, "source") or "user"
         kind = ROLE_OF.get(role, "user")
         tag = message.get("tool_call_id") or _first_of(message.get("tool_call_ids"))
         content = message.get("content")
@@ -138,7 +139,7 @@ class PartMaker:
         if not isinstance(block, dict):
             parts.append(self.text(role, block if isinstance(block, str) else dump(block), tag))
             return False
-        kind = block.get("type")
+        kind = kind_of(block)
         if kind in _CALLS or "functionCall" in block:
             inner = _inner(block, "functionCall", "toolCall", "function")
             name, arguments = _first(inner, "name", "toolName", "tool"), _first(inner, *_ARGUMENTS)
@@ -193,7 +194,7 @@ def _first(block: dict[str, Any], *names: str) -> Any:
 
 
 def _is_image(block: object) -> bool:
-    return isinstance(block, dict) and (block.get("type") in _IMAGES or "inlineData" in block or "fileData" in block)
+    return isinstance(block, dict) and (kind_of(block) in _IMAGES or "inlineData" in block or "fileData" in block)
 
 
 def _without_blobs(value: Any) -> Any:
@@ -253,6 +254,20 @@ def seconds(value: object) -> float | None:
 def text_of(value: object) -> str | None:
     """`value` if it is a text with something in it."""
     return value if isinstance(value, str) and value else None
+
+
+def kind_of(record: object, name: str = "type") -> str:
+    """The text under `name` of a record; empty where there is none."""
+    value = record.get(name) if isinstance(record, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+def tokens_of(value: object) -> int | None:
+    """`value` as a number of tokens, None where it is none."""
+    try:
+        return count(value, "")
+    except ValueError:
+        return None
 
 
 def as_dict(value: object) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from traces.formats.agent_parts import Part
+from traces.formats.agent_prompts import Estimated, Whole
 from traces.formats.agent_turns import Thread, Turn
 from traces.lengths import output_estimate, split, spread
 from traces.records import Base, Context, Piece, Prompt, Record, Request, Session
@@ -25,7 +26,7 @@ def requests_of(threads: list[Thread], context: Context, reports_usage: bool = F
     turns = sorted((turn for thread in threads for turn in thread.turns), key=lambda turn: turn.ordinal)
     counted = any(turn.input_tokens is not None for turn in turns)
     whole = any(turn.whole is not None for turn in turns)
-    teller = _Whole(turns, context) if whole else _Counted(turns, context) if counted else _Estimated(turns, context)
+    teller: Whole | Estimated | _Counted = Whole() if whole else _Counted(turns, context) if counted else Estimated()
     for thread in threads:
         if thread.turns:
             yield _session(thread)
@@ -90,80 +91,6 @@ def _request(turn: Turn, prompt: Prompt | None, reply: tuple[Piece, ...], total:
         dedupe_key=turn.dedupe_key,
         copy_rank=turn.copy_rank,
     )
-
-
-RECENT_PROMPTS = 16
-"""Earlier prompts that a whole prompt is compared with: those of its agent and of the others that run beside it."""
-
-
-class _Whole:
-    """Sources that log exact prompts: each is told as what it adds to the recent prompt that it shares most with."""
-
-    def __init__(self, turns: list[Turn], context: Context) -> None:
-        self.totals: dict[str, int] = {}
-        self.recent: list[tuple[str, list[int], list[int]]] = []
-
-    def prompt(self, turn: Turn) -> Prompt | None:
-        parts = turn.whole
-        if parts is None:
-            return None
-        keys = [part.key for part in parts]
-        best, shared, kept = "", 0, 0
-        for name, others, ends in self.recent:
-            same = _common(keys, others)
-            if same and same >= shared:
-                best, shared, kept = name, same, ends[same - 1]
-        pieces = [part.piece() for part in parts]
-        ends = []
-        for piece in pieces:
-            ends.append((ends[-1] if ends else 0) + piece.tokens)
-        self.recent = [*self.recent[1 - RECENT_PROMPTS :], (turn.key, keys, ends)]
-        self.totals[turn.key] = ends[-1] if ends else 0
-        if not self.totals[turn.key]:
-            return None
-        link = Base(best, False, kept) if shared else None
-        return Prompt(tuple(p for p in pieces[shared:] if p.tokens), link, "full", "tokenizer")
-
-    def reply(self, turn: Turn) -> tuple[Piece, ...]:
-        return tuple(piece for part in turn.reply if (piece := part.piece()).tokens)
-
-
-def _common(ours: list[int], theirs: list[int]) -> int:
-    if ours[: len(theirs)] == theirs:
-        return len(theirs)
-    return next(
-        (at for at, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs))
-    )
-
-
-class _Estimated:
-    """Sources without any usage: each part has its tokenizer's length."""
-
-    def __init__(self, turns: list[Turn], context: Context) -> None:
-        self.totals: dict[str, int] = {}
-        self.digest = context.digest
-
-    def prompt(self, turn: Turn) -> Prompt | None:
-        thread, base = turn.thread, turn.parent
-        if base is None:
-            pieces = [part.piece() for part in thread.head + turn.inputs]
-            before, link = 0, None
-        else:
-            before = self.totals[base.key]
-            kept = [p for p in base.reply if p.role != "reasoning"]
-            whole = thread.keeps_reasoning or len(kept) == len(base.reply)
-            link = Base(base.key, whole)
-            if whole:
-                before += sum(part.piece().tokens for part in base.reply)
-            pieces = [part.piece() for part in ([] if whole else kept) + turn.inputs]
-        self.totals[turn.key] = before + sum(piece.tokens for piece in pieces)
-        if not self.totals[turn.key]:
-            return None
-        completeness = "no_head" if thread.hidden_head else "structure"
-        return Prompt(tuple(p for p in pieces if p.tokens), link, completeness, "tokenizer")
-
-    def reply(self, turn: Turn) -> tuple[Piece, ...]:
-        return tuple(piece for part in turn.reply if (piece := part.piece()).tokens)
 
 
 class _Counted:

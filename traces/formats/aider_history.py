@@ -1,8 +1,9 @@
 """Aider's chat history (Markdown): the counts that it prints after each message.
 
 Facts: Aider-AI/aider, base_coder.py (calculate_and_show_tokens_and_cost). A line is
-"> Tokens: 23,172 sent, 10,496 cache hit, 9 received."; older ones say "cached". `sent` includes cached tokens, except for some days of 2024:
-then the cached ones exceed it. Thousands are printed as "4.2k". The texts are no prompts: files are sent but not logged.
+"> Tokens: 23,172 sent, 10,496 cache hit, 9 received."; older ones say "cached". `sent` includes cached tokens, except
+for some days of 2024: then the cached ones exceed it. Thousands are printed as "4.2k". The texts are no prompts: the
+files that were sent are not logged.
 """
 
 from __future__ import annotations

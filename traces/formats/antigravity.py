@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import objects
-from traces.formats.agent_parts import as_dict, as_list, plain, seconds
+from traces.formats.agent_parts import as_dict, as_list, kind_of, plain, seconds
 from traces.formats.plain_chats import Chat
 from traces.records import Context, Note, Record
 
@@ -36,7 +36,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield the session and its requests."""
     chat, cut = Chat(NAME, context), 0
     for ordinal, step in objects(source, chat.ledger):
-        kind, at_s, text = step.get("type"), seconds(step.get("created_at")), plain(step.get("content"))
+        kind, at_s, text = kind_of(step), seconds(step.get("created_at")), plain(step.get("content"))
         cut += bool(step.get("truncated_fields"))
         if kind == "PLANNER_RESPONSE":
             calls = [as_dict(call) for call in as_list(step.get("tool_calls"))]

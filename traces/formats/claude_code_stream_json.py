@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, document, objects, opening
-from traces.formats.agent_parts import PartMaker, as_dict, as_list, seconds, text_of
+from traces.formats.agent_parts import PartMaker, as_dict, as_list, kind_of, seconds, text_of
 from traces.formats.agent_requests import requests_of
 from traces.formats.agent_turns import Thread, Turn
 from traces.records import Context, Record, Request
@@ -38,11 +38,7 @@ def sniff(head: Any, name: str) -> float:
             continue
         if event.get("type") == "system" and event.get("subtype") == "init" and "session_id" in event:
             return 0.95
-        if (
-            event.get("type") in ("assistant", "user")
-            and "session_id" in event
-            and isinstance(event.get("message"), dict)
-        ):
+        if kind_of(event) in ("assistant", "user") and "session_id" in event and isinstance(event.get("message"), dict):
             return 0.9
         if event.get("type") == "result" and "session_id" in event and "num_turns" in event:
             return 0.8
@@ -77,7 +73,7 @@ class _Stream:
 
     def event(self, ordinal: int, event: dict[str, Any]) -> None:
         """Take the next event."""
-        kind, at_s = event.get("type"), seconds(event.get("timestamp"))
+        kind, at_s = kind_of(event), seconds(event.get("timestamp"))
         self.session = text_of(event.get("session_id")) or self.session
         if kind == "system":
             self.version = text_of(event.get("claude_code_version")) or self.version

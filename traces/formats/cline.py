@@ -1,9 +1,9 @@
 """Cline, Roo Code and Kilo Code tasks: a folder with api_conversation_history.json and ui_messages.json; Cline's CLI.
 
 Facts: cline/cline and RooCodeInc/Roo-Code, src/core/task and src/shared/ExtensionMessage.ts. The history holds the
-messages as sent (Anthropic's shape); counts are in the UI's `api_req_started` messages, JSON in a text. Counts with
-no stated protocol leave cached tokens out of the input; Roo says `apiProtocol` "openai" where they are in it. A condensed
-task's history was overwritten: what is gone is unobserved.
+messages as sent (Anthropic's shape); counts are in the UI's `api_req_started` messages, JSON in a text. Without a
+stated protocol they leave cached tokens out of the input; Roo says `apiProtocol` "openai" where these are in it. The
+history of a condensed task was overwritten: what is gone is unobserved.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, document, opening
-from traces.formats.agent_parts import PartMaker, as_dict, as_list, seconds, text_of
+from traces.formats.agent_parts import PartMaker, as_dict, as_list, kind_of, seconds, text_of
 from traces.formats.agent_requests import requests_of
 from traces.formats.agent_turns import Thread
 from traces.records import Context, Record, Request
@@ -44,7 +44,7 @@ def sniff(head: Any, name: str) -> float:
         return 0.95
     if "say" in value[0] and "ts" in value[0]:
         return 0.9
-    shaped = all(isinstance(m, dict) and m.get("role") in ("user", "assistant") for m in value)
+    shaped = all(isinstance(m, dict) and kind_of(m, "role") in ("user", "assistant") for m in value)
     beside = any(n.endswith("ui_messages.json") for n in head.siblings)
     return (0.9 if beside or "ts" in value[0] else 0.5) if shaped and isinstance(value[0].get("content"), list) else 0.0
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, objects
-from traces.formats.agent_parts import Part, PartMaker, as_dict, as_list, dump, plain, seconds, text_of
+from traces.formats.agent_parts import Part, PartMaker, as_dict, as_list, dump, kind_of, plain, seconds, text_of
 from traces.formats.agent_requests import requests_of
 from traces.formats.agent_turns import Thread, Turn
 from traces.formats.codex_counts import Counters
@@ -57,7 +57,7 @@ def sniff(head: Any, name: str) -> float:
     best = 0.0
     for record in head.records:
         if isinstance(record, dict) and isinstance(record.get("payload"), dict) and "timestamp" in record:
-            kind = record.get("type")
+            kind = kind_of(record)
             if kind == "session_meta":
                 return 0.97
             if kind in ("turn_context", "response_item", "event_msg", "compacted", "token_usage_record"):
@@ -100,7 +100,7 @@ class _Rollout:
 
     def line(self, ordinal: int, line: dict[str, Any]) -> None:
         payload, at_s = as_dict(line.get("payload")), seconds(line.get("timestamp"))
-        kind = line.get("type")
+        kind = kind_of(line)
         if kind == "session_meta":
             self._meta(payload, at_s)
         elif kind == "turn_context":
@@ -167,7 +167,7 @@ class _Rollout:
         return root
 
     def _item(self, ordinal: int, item: dict[str, Any], at_s: float | None) -> None:
-        kind, thread = item.get("type"), self.thread
+        kind, thread = kind_of(item), self.thread
         self.items = True
         if kind == "message" and item.get("role") != "assistant":
             if thread.answered and not thread.after:
@@ -186,7 +186,7 @@ class _Rollout:
         self.ledger.used += 1
 
     def _parts(self, item: dict[str, Any]) -> list[Part]:
-        kind, make = item.get("type"), self.make
+        kind, make = kind_of(item), self.make
         if kind == "message":
             role = str(item.get("role"))
             return make.content(item.get("content"), "system" if role in ("system", "developer") else role).parts
@@ -204,7 +204,7 @@ class _Rollout:
         return make.content(item.get("content"), "user").parts
 
     def _event(self, ordinal: int, event: dict[str, Any], at_s: float | None, line: dict[str, Any]) -> None:
-        kind = event.get("type")
+        kind = kind_of(event)
         if kind == "token_count":
             info = as_dict(event.get("info"))
             last = info.get("last_token_usage")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from traces.formats.agent_parts import tokens_of
 from traces.usage import Usage, normalise
 
 _FIELDS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens", "total_tokens")
@@ -70,5 +71,4 @@ class Counters:
 
 
 def _values(usage: dict[str, Any]) -> tuple[Any, ...]:
-    values = (usage.get(name) for name in _FIELDS)
-    return tuple(v if isinstance(v, int) and not isinstance(v, bool) else None for v in values)
+    return tuple(tokens_of(usage.get(name)) for name in _FIELDS)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, objects
-from traces.formats.agent_parts import PartMaker, as_dict, as_list, plain, seconds, text_of
+from traces.formats.agent_parts import PartMaker, as_dict, as_list, kind_of, plain, seconds, text_of, tokens_of
 from traces.formats.agent_requests import requests_of
 from traces.formats.agent_turns import Thread, Turn
 from traces.records import Context, Note, Record, Request
@@ -66,7 +66,7 @@ class _Session:
         self.totals = ""
 
     def line(self, ordinal: int, line: dict[str, Any]) -> None:
-        kind, data, at_s = line.get("type"), as_dict(line.get("data")), seconds(line.get("timestamp"))
+        kind, data, at_s = kind_of(line), as_dict(line.get("data")), seconds(line.get("timestamp"))
         thread = self._thread(text_of(data.get("parentToolCallId")))
         self.ledger.used += 1
         if kind == "session.start":
@@ -108,14 +108,14 @@ class _Session:
     def _answer(self, ordinal: int, thread: Thread, data: dict[str, Any], at_s: float | None) -> None:
         message = {"role": "assistant", "content": data.get("content"), "reasoning": data.get("reasoningText")}
         told = self.make.message({**message, "tool_calls": [_call(c) for c in as_list(data.get("toolRequests"))]})
-        name, output = text_of(data.get("messageId")), data.get("outputTokens")
+        name, output = text_of(data.get("messageId")), tokens_of(data.get("outputTokens"))
         known = self.messages.get(f"{thread.key}:{name}") if name and data.get("chunkCount") else None
         if known is not None:
             known.reply += told.parts  # a further chunk of an answer
             known.tools += told.tools
             return
         thread.add_reply(told.parts, told.tools, at_s)
-        usage = Usage(output_tokens=output, rule="copilot") if isinstance(output, int) and output > 0 else None
+        usage = Usage(output_tokens=output, rule="copilot") if output else None
         turn = thread.close(
             f"{thread.key}:{ordinal}", ordinal, at_s, usage=usage, model=text_of(data.get("model")) or self.model
         )

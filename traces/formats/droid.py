@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import objects
-from traces.formats.agent_parts import as_dict, seconds, text_of
+from traces.formats.agent_parts import as_dict, kind_of, seconds, text_of
 from traces.formats.plain_chats import Chat
 from traces.records import Context, Record
 
@@ -31,8 +31,8 @@ def sniff(head: Any, name: str) -> float:
     records = [r for r in head.records if isinstance(r, dict)]
     if any(r.get("type") == "session_start" and "id" in r for r in records[:3]):
         return 0.95
-    tools = any(r.get("type") in ("tool_call", "tool_result") and "toolCallId" in r for r in records)
-    said = any(r.get("type") in ("message", "completion") and "session_id" in r for r in records)
+    tools = any(kind_of(r) in ("tool_call", "tool_result") and "toolCallId" in r for r in records)
+    said = any(kind_of(r) in ("message", "completion") and "session_id" in r for r in records)
     return 0.9 if said and (tools or any(r.get("type") == "completion" for r in records)) else 0.0
 
 
@@ -40,7 +40,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield the session and its requests."""
     chat = Chat(NAME, context)
     for ordinal, line in objects(source, chat.ledger):
-        kind, at_s = line.get("type"), seconds(line.get("timestamp"))
+        kind, at_s = kind_of(line), seconds(line.get("timestamp"))
         if kind in ("session_start", "system"):
             chat.thread.key = text_of(line.get("id" if kind == "session_start" else "session_id")) or "main"
             chat.thread.version, chat.model = text_of(line.get("version")), text_of(line.get("model"))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, document, objects, opening
-from traces.formats.agent_parts import PartMaker, as_dict, as_list, plain, seconds, text_of
+from traces.formats.agent_parts import PartMaker, as_dict, as_list, kind_of, plain, seconds, text_of
 from traces.formats.agent_requests import requests_of
 from traces.formats.agent_turns import Thread
 from traces.records import Context, Record, Request
@@ -124,7 +124,7 @@ class _Chat:
         )
 
     def message(self, ordinal: int, message: dict[str, Any]) -> None:
-        kind = message.get("type") or message.get("role")
+        kind = kind_of(message) or kind_of(message, "role")
         at_s = seconds(message.get("timestamp") or message.get("ts"))
         content = message.get("content", message.get("parts"))
         if kind in _ANSWERS:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, objects, opening
-from traces.formats.agent_parts import PartMaker, Told, as_dict, as_list, seconds, text_of
+from traces.formats.agent_parts import PartMaker, Told, as_dict, as_list, kind_of, seconds, text_of
 from traces.formats.agent_requests import requests_of
 from traces.formats.agent_turns import Thread
 from traces.records import Context, Note, Record, Request
@@ -41,7 +41,7 @@ def sniff(head: Any, name: str) -> float:
     if "working_dir" in first and ("accumulated_total_tokens" in first or "message_count" in first):
         return 0.95
     streamed = [r for r in records if r.get("type") == "message" and isinstance(r.get("message"), dict)]
-    if streamed and all(r.get("type") in ("message", "complete", "error", "notification") for r in records):
+    if streamed and all(kind_of(r) in ("message", "complete", "error", "notification") for r in records):
         return 0.85 if "created" in streamed[0]["message"] or "id" in streamed[0]["message"] else 0.0
     return 0.6 if "created" in first and "role" in first and isinstance(first.get("content"), list) else 0.0
 
@@ -58,7 +58,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
         for _, line in objects(source, ledger):
             if "working_dir" in line or line.get("type") == "complete":
                 sessions.about(key, {**line, "id": key})
-            elif line.get("type") in (None, "message"):
+            elif kind_of(line) in ("", "message"):
                 message = as_dict(line.get("message")) or line
                 sessions.message(key, message, text_of(message.get("id")))
             else:

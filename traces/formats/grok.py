@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import objects, opening
-from traces.formats.agent_parts import as_dict, plain, text_of
+from traces.formats.agent_parts import as_dict, kind_of, plain, text_of
 from traces.formats.plain_chats import Chat
 from traces.records import Context, Record
 
@@ -33,7 +33,7 @@ def sniff(head: Any, name: str) -> float:
         return 0.95
     records = [r for r in head.records if isinstance(r, dict)]
     bare = [
-        r for r in records if r.get("type") in _KINDS and not r.keys() & {"uuid", "session_id", "message", "timestamp"}
+        r for r in records if kind_of(r) in _KINDS and not r.keys() & {"uuid", "session_id", "message", "timestamp"}
     ]
     own = any("model_fingerprint" in r or r.get("type") == "backend_tool_call" for r in bare)
     if len(bare) < len(records) or not any("content" in r for r in bare):
@@ -49,7 +49,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
         yield from chat.records(context)
         return
     for ordinal, line in objects(source, chat.ledger):
-        kind = line.get("type")
+        kind = kind_of(line)
         if kind == "system":
             chat.thread.head += chat.make.content(line.get("content"), "system").parts
             chat.ledger.used += 1

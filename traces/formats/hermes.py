@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import document, opening
-from traces.formats.agent_parts import as_dict, as_list, seconds, text_of
+from traces.formats.agent_parts import as_dict, as_list, kind_of, seconds, text_of
 from traces.formats.plain_chats import Chat
 from traces.records import Context, Record
 
@@ -45,7 +45,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     chat.model = text_of(whole.get("model"))
     for ordinal, value in enumerate(as_list(whole.get("messages")), 1):
         message = as_dict(value)
-        if message.get("role") not in ("user", "assistant", "tool", "system"):
+        if kind_of(message, "role") not in ("user", "assistant", "tool", "system"):
             chat.ledger.ignore("a message of another kind")
             continue
         told = chat.make.message(message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zipfile
+import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,7 @@ def samples_of(source: Source, ledger: Ledger) -> Iterator[tuple[str, Any]]:
             except (ValueError, OSError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
                 known = isinstance(error, ValueError)
                 ledger.reject(at, str(error) if known else f"a sample that cannot be read: {type(error).__name__}")
-            except zstandard.ZstdError:
+            except (zstandard.ZstdError, zlib.error):
                 ledger.reject(at, "a sample that cannot be unpacked")
         if not infos:
             ledger.ignore("a log without samples")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, objects
-from traces.formats.agent_parts import Part, PartMaker, as_dict, plain, seconds, text_of
+from traces.formats.agent_parts import Part, PartMaker, as_dict, kind_of, plain, seconds, text_of
 from traces.formats.agent_requests import requests_of
 from traces.formats.agent_turns import Thread
 from traces.records import Context, Record, Request
@@ -63,7 +63,7 @@ class _Wire:
         self.asked = self.answered = 0  # requests, by whether an answer was seen
 
     def line(self, ordinal: int, line: dict[str, Any]) -> None:
-        kind, at_s = line.get("type"), seconds(line.get("time"))
+        kind, at_s = kind_of(line), seconds(line.get("time"))
         if kind == "context.append_loop_event":
             self._loop(ordinal, as_dict(line.get("event")), at_s)
         elif kind == "context.append_message":
@@ -95,7 +95,7 @@ class _Wire:
             self.ledger.ignore("record of another kind")
 
     def _loop(self, ordinal: int, event: dict[str, Any], at_s: float | None) -> None:
-        kind, thread, make = event.get("type"), self.thread, self.make
+        kind, thread, make = kind_of(event), self.thread, self.make
         self.ledger.used += 1
         if kind == "content.part":
             told = make.content([event.get("part")], "assistant")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, objects
-from traces.formats.agent_parts import PartMaker, as_dict, as_list, plain
+from traces.formats.agent_parts import PartMaker, as_dict, as_list, kind_of, plain
 from traces.formats.agent_requests import requests_of
 from traces.formats.agent_turns import Thread
 from traces.records import Context, Record, Request
@@ -31,7 +31,7 @@ _TYPES = {"agent.start", "agent.end", "tool.start", "tool.end", "message.in", "m
 def sniff(head: Any, name: str) -> float:
     """Sure of the telemetry's event types."""
     records = [r for r in head.records if isinstance(r, dict)]
-    known = [r for r in records if r.get("type") in _TYPES]
+    known = [r for r in records if kind_of(r) in _TYPES]
     return 0.95 if records and len(known) >= len(records) - 1 and any("sessionKey" in r for r in known) else 0.0
 
 
@@ -40,7 +40,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     ledger, make = Ledger(), PartMaker(context)
     threads: dict[str, Thread] = {}
     for ordinal, line in objects(source, ledger):
-        kind, key = line.get("type"), str(line.get("sessionKey"))
+        kind, key = kind_of(line), str(line.get("sessionKey"))
         if kind not in ("agent.start", "tool.start"):
             ledger.ignore("an event that is no call")
             continue

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, opening
-from traces.formats.agent_parts import PartMaker, as_dict, plain, seconds, text_of
+from traces.formats.agent_parts import PartMaker, as_dict, kind_of, plain, seconds, text_of
 from traces.formats.agent_requests import requests_of
 from traces.formats.agent_turns import Thread, Turn
 from traces.formats.opencode_storage import Message, Stored, is_database, stored
@@ -41,7 +41,7 @@ def sniff(head: Any, name: str) -> float:
         return 0.0
     if "sessionID" in value and ("role" in value or "messageID" in value):
         return 0.95
-    if value.get("type") in _EVENTS and "sessionID" in value and isinstance(value.get("part"), dict):
+    if kind_of(value) in _EVENTS and "sessionID" in value and isinstance(value.get("part"), dict):
         return 0.97
     info = value.get("info")
     if isinstance(info, dict) and isinstance(value.get("messages"), list) and "projectID" in info:
@@ -118,7 +118,7 @@ class _Conversations:
         for part in message.parts:
             self.ordinal += 1
             self.ledger.used += 1
-            kind, time = part.get("type"), as_dict(part.get("time"))
+            kind, time = kind_of(part), as_dict(part.get("time"))
             at_s = seconds(time.get("end") or time.get("start"))
             if kind == "text" and not part.get("synthetic"):
                 thread.add_reply([self.make.text("assistant", plain(part.get("text")))], [], at_s)

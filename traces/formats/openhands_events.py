@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from traces.formats.agent_lines import Ledger
-from traces.formats.agent_parts import Part, PartMaker, as_dict, as_list, clock_seconds, dump, plain, text_of
+from traces.formats.agent_parts import Part, PartMaker, as_dict, as_list, clock_seconds, dump, plain, text_of, tokens_of
 from traces.formats.agent_turns import Thread
 from traces.usage import Usage, normalise
 
@@ -117,7 +117,7 @@ class EventStream:
     def _advance(self, totals: dict[str, Any]) -> Usage | None:
         """The counters' advance since the last event; a counter that fell was started again."""
         names = ("prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens")
-        values = tuple(v if isinstance(v, int) else 0 for v in (totals.get(n) for n in names))
+        values = tuple(tokens_of(totals.get(n)) or 0 for n in names)
         if not totals or values[0] == self.totals[0]:
             return None
         grown = [a - b for a, b in zip(values, self.totals, strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from traces.formats.agent_lines import Ledger
-from traces.formats.agent_parts import Part, PartMaker, as_dict, clock_seconds, plain, text_of
+from traces.formats.agent_parts import Part, PartMaker, as_dict, clock_seconds, kind_of, plain, text_of, tokens_of
 from traces.formats.agent_turns import Thread
 from traces.usage import Usage
 
@@ -52,7 +52,7 @@ class SdkStream:
             at = offset if isinstance(offset, int) and 0 <= offset <= len(self.entries) else 1
             before = [p for _, ps in self.entries[:at] for p in ps]
             thread.restart(before + told + [p for _, ps in self.entries[at:] for p in ps])
-        elif kind == "ConversationStateUpdateEvent" and event.get("key") in ("stats", "full_state"):
+        elif kind == "ConversationStateUpdateEvent" and kind_of(event, "key") in ("stats", "full_state"):
             self._stats(ordinal, event)
             return
         else:
@@ -87,7 +87,7 @@ class SdkStream:
         told = False
         for name, of_name in metrics.items():
             usage = as_dict(as_dict(of_name).get("accumulated_token_usage"))
-            now = tuple(v if isinstance(v, int) else 0 for v in (usage.get(c) for c in _COUNTS))
+            now = tuple(tokens_of(usage.get(c)) or 0 for c in _COUNTS)
             before = self.totals.get(name, (0,) * len(_COUNTS))
             self.totals[name] = now
             if now[0] == before[0]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, objects
-from traces.formats.agent_parts import Part, PartMaker, as_dict, dump, plain, seconds, text_of
+from traces.formats.agent_parts import Part, PartMaker, as_dict, dump, kind_of, plain, seconds, text_of
 from traces.formats.agent_requests import requests_of
 from traces.formats.agent_turns import Branches, Thread
 from traces.records import Context, Record, Request
@@ -36,7 +36,7 @@ def sniff(head: Any, name: str) -> float:
     records = [record for record in head.records if isinstance(record, dict)]
     if not records or records[0].get("type") != "session" or "id" not in records[0]:
         return 0.0
-    if "thinkingLevel" in records[0] or any(record.get("type") in _SESSION_TYPES for record in records):
+    if "thinkingLevel" in records[0] or any(kind_of(record) in _SESSION_TYPES for record in records):
         return 0.95
     return 0.9 if "version" in records[0] and "cwd" in records[0] else 0.6
 
@@ -66,7 +66,7 @@ class _Session:
         self.branched = False
 
     def entry(self, ordinal: int, entry: dict[str, Any]) -> None:
-        kind, at_s = entry.get("type"), seconds(entry.get("timestamp"))
+        kind, at_s = kind_of(entry), seconds(entry.get("timestamp"))
         if kind == "session" and not self.entries:
             self.thread.key = text_of(entry.get("id")) or ""
             self.thread.started_s = at_s

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, objects
-from traces.formats.agent_parts import PartMaker, as_dict, seconds, text_of
+from traces.formats.agent_parts import PartMaker, as_dict, kind_of, seconds, text_of
 from traces.formats.agent_requests import requests_of
 from traces.formats.agent_turns import Branches, Thread
 from traces.records import Context, Record, Request
@@ -48,7 +48,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     make, thread, state = PartMaker(context), Thread("", NAME), _State()
     branches = Branches(thread)
     for ordinal, line in objects(source, ledger):
-        kind, uuid, at_s = line.get("type"), text_of(line.get("uuid")), seconds(line.get("timestamp"))
+        kind, uuid, at_s = kind_of(line), text_of(line.get("uuid")), seconds(line.get("timestamp"))
         thread.key = thread.key or text_of(line.get("sessionId")) or ""
         thread.version = thread.version or text_of(line.get("version"))
         thread.started_s = at_s if thread.started_s is None else thread.started_s
