@@ -22,7 +22,7 @@ from analysis.events import (
     needed_blocks,
 )
 from analysis.events import hits_at as hits_of_events
-from analysis.question import BadQuestion, Question
+from analysis.question import BadQuestion, Question, engine_of
 from analysis.warehouse import Prepared, Warehouse
 
 DEFAULT_TTLS_S = (60.0, 300.0, 3600.0)
@@ -103,6 +103,15 @@ def curve(
     """
     prepared = warehouse.prepare(question)
     warehouse.need_times(prepared, "a cache of finite capacity, or one with a TTL,", seconds=bool(ttl_s))
+    if engine_of(question.definition):
+        from analysis.engine_curve import engine_points
+
+        if ttl_s or tiers_blocks or cross:
+            raise BadQuestion(f"--definition {question.definition} has capacities only: no TTL, no tiers, no --cross")
+        found = engine_points(warehouse, question, axis, capacity_blocks)
+        empty = {name: pl.lit(None, dtype) for name, dtype in _SCHEMA.items() if name not in found.columns}
+        found = found.with_columns(**empty)
+        return found.select(*_SCHEMA, *(c for c in found.columns if c not in _SCHEMA))
     if question.definition != "tracetower":
         from analysis.peer_definitions import peer_curve
 

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from analysis.question import BadQuestion, Question
+from analysis.question import ENGINES, BadQuestion, Question, engine_of
 
 if TYPE_CHECKING:
     from analysis.engines.outcome import Replay
     from analysis.engines.paths import BlockPaths
     from analysis.warehouse import Warehouse
 
-ENGINES = ("vllm", "sglang")
+NEWEST_VLLM = "0.23"
+"""The free-queue order of vLLM from 0.23 on (analysis.engines.vllm.VERSIONS)."""
 
 CURVE_SCHEMA = {
     "group": pl.String,
@@ -25,6 +26,8 @@ CURVE_SCHEMA = {
     "hit_rate": pl.Float64,
     "unschedulable_requests": pl.Int64,
     "decode_oom_requests": pl.Int64,
+    "method": pl.String,
+    "method_reason": pl.String,
 }
 
 
@@ -55,7 +58,7 @@ def engine_curve(
     engine: str,
     capacities_blocks: list[int],
     axis: str = "all",
-    version: str = "0.23",
+    version: str | None = None,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Hits per capacity and group, as the block manager of `engine` would serve them.
 
@@ -67,7 +70,7 @@ def engine_curve(
         engine: vllm | sglang.
         capacities_blocks: blocks (SGLang: pages) of the question's block size.
         axis: an axis of the design, or "all".
-        version: vLLM's free-queue order (analysis.engines.vllm.VERSIONS).
+        version: vLLM's free-queue order (analysis.engines.vllm.VERSIONS), None for the newest.
 
     Returns:
         A frame of CURVE_SCHEMA, and what to print with it (engine, version, method and reason per capacity, replies
@@ -84,6 +87,7 @@ def engine_curve(
     except ValueError as error:
         raise BadQuestion(str(error)) from None
     groups = warehouse.grouped(question, axis)
+    whole = axis == "all" and question.window == "all" and not question.where
     frames = []
     for capacity, outcome in zip(capacities_blocks, outcomes, strict=True):
         per_request = pl.DataFrame(
@@ -105,7 +109,9 @@ def engine_curve(
                 capacity_blocks=pl.lit(capacity, pl.Int64),
                 capacity_tokens=pl.lit(capacity * paths.block_tokens, pl.Int64),
                 hit_rate=pl.when(pl.col("prefix_tokens") > 0).then(pl.col("hit_tokens") / pl.col("prefix_tokens")),
-                decode_oom_requests=pl.lit(outcome.decode_oom if axis == "all" else None, pl.Int64),
+                decode_oom_requests=pl.lit(outcome.decode_oom if whole else None, pl.Int64),
+                method=pl.lit(outcome.method),
+                method_reason=pl.lit(outcome.reason),
             )
             .select(pl.col(name).cast(dtype) for name, dtype in CURVE_SCHEMA.items())
         )
@@ -116,7 +122,7 @@ def engine_curve(
     ]
     about = {
         "engine": engine,
-        "version": version if engine == "vllm" else None,
+        "version": (version or NEWEST_VLLM) if engine == "vllm" else None,
         "methods": said,
         "replies_unknown": paths.unknown_replies,
         "outputs_unknown": paths.unknown_outputs,
@@ -124,11 +130,72 @@ def engine_curve(
     return frame, about
 
 
-def _outcomes(paths: BlockPaths, engine: str, capacities: list[int], version: str) -> list[Replay]:
+def _outcomes(paths: BlockPaths, engine: str, capacities: list[int], version: str | None) -> list[Replay]:
     if engine == "vllm":
         from analysis.engines import vllm
 
-        return vllm.replay(paths, [c + 1 for c in capacities], version)
+        return vllm.replay(paths, [c + 1 for c in capacities], version or NEWEST_VLLM)
     from analysis.engines import sglang
 
     return sglang.replay(paths, [c * paths.block_tokens for c in capacities])
+
+
+def ample_blocks(paths: BlockPaths) -> int:
+    """A capacity in blocks in which nothing is ever evicted, whatever the engine: every block of every request."""
+    return int(paths.distinct_blocks + paths.slots.sum()) + 2
+
+
+def engine_grid(paths: BlockPaths) -> list[int]:
+    """Log-spaced capacities in blocks, two an octave: from the largest request to where vLLM's curve is flat.
+
+    Below the largest request a log step at a time down to one block would only count what cannot run, so the grid
+    starts at a quarter of it. Each point of SGLang is a replay of the whole trace.
+    """
+    from analysis.engines.vllm import stack_distances
+    from analysis.events import capacity_grid
+
+    runs = stack_distances(paths)
+    flat = int((runs.distance_blocks + runs.blocks).max(initial=0))
+    largest = int(paths.slots.max(initial=1))
+    grid = capacity_grid(max(flat, largest), 2)
+    return [int(c) for c in grid if c >= max(1, largest // 4)]
+
+
+def engine_points(
+    warehouse: Warehouse, question: Question, axis: str, capacity_blocks: list[int] | None
+) -> pl.DataFrame:
+    """The curve of the engine that the question's definition names; without capacities at `engine_grid`.
+
+    Raises:
+        BadQuestion: see `engine_curve`.
+    """
+    named = engine_of(question.definition)
+    if named is None:
+        raise BadQuestion(f"--definition {question.definition} is no engine's. Engines: {', '.join(ENGINES)}")
+    capacities = engine_grid(engine_paths(warehouse, question)) if capacity_blocks is None else capacity_blocks
+    return engine_curve(warehouse, question, named[0], capacities, axis, named[1])[0]
+
+
+def engine_ceiling(
+    warehouse: Warehouse, question: Question, axes: tuple[str, ...] = ()
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Axis ("all" among them) -> group -> ceiling and ceiling_hit_tokens, where the engine never has to evict."""
+    ample = ample_blocks(engine_paths(warehouse, question))
+    return {
+        axis: {
+            row["group"]: {"ceiling": row["hit_rate"], "ceiling_hit_tokens": row["hit_tokens"]}
+            for row in engine_points(warehouse, question, axis, [ample]).to_dicts()
+        }
+        for axis in ("all", *axes)
+    }
+
+
+def replies_unknown(warehouse: Warehouse) -> dict[str, int]:
+    """How many requests have a reply of unknown content, and of unknown length: what an engine's curve cannot know."""
+    r = warehouse.loaded().requests
+    known = r.filter(pl.col("prefix_id").is_not_null())
+    length = pl.coalesce("output_tokens", "output_tokens_estimate")
+    return {
+        "replies_unknown": known.filter(pl.col("output_prefix_id").is_null() & (length > 1)).height,
+        "outputs_unknown": known.filter(length.is_null()).height,
+    }

@@ -20,7 +20,9 @@ AXES = (
     "gap",
     "prompt_length",
 )
-DEFINITIONS = ("tracetower", "kvcache-simulator", "aiperf")
+DEFINITIONS = ("tracetower", "kvcache-simulator", "aiperf", "vllm", "vllm:0.20", "sglang")
+"""Whose hit rate: this program's, another tool's, or an engine's (vllm:0.20 has the older free-queue order)."""
+ENGINES = ("vllm", "sglang")
 TEXT_BLOCK_TOKENS = 64
 
 
@@ -72,12 +74,11 @@ def parse_window(text: str) -> Window:
         if 0 < share <= 1:
             return Window(last=share)
         raise BadQuestion(f"--window last:F takes a fraction above 0 and up to 1, not {found[1]}")
-    if found := re.fullmatch(rf"(?:from:{number})?,?(?:to:{number})?", text):
-        if text:
-            return Window(
-                from_s=float(found[1]) if found[1] is not None else None,
-                to_s=float(found[2]) if found[2] is not None else None,
-            )
+    if text and (found := re.fullmatch(rf"(?:from:{number})?,?(?:to:{number})?", text)):
+        return Window(
+            from_s=float(found[1]) if found[1] is not None else None,
+            to_s=float(found[2]) if found[2] is not None else None,
+        )
     raise BadQuestion(f"--window {text!r} is none of: all, last:0.5, from:0,to:3600")
 
 
@@ -90,6 +91,20 @@ def check_axis(axis: str) -> str:
     if axis not in AXES:
         raise BadQuestion(f"unknown axis {axis!r}. Axes: {', '.join(AXES)}")
     return axis
+
+
+def engine_of(definition: str) -> tuple[str, str | None] | None:
+    """(engine, version) of an engine's definition, None for other definitions; version None: the engine's newest."""
+    engine, _, version = definition.partition(":")
+    return (engine, version or None) if engine in ENGINES else None
+
+
+def own_definition(question: Question, what: str) -> None:
+    """Raise BadQuestion where `what` knows no other definition than this program's."""
+    if question.definition != "tracetower":
+        raise BadQuestion(
+            f"--definition {question.definition} answers `curve` and `report`; {what} has --definition tracetower only"
+        )
 
 
 def block_choice(asked: int | None, native: list[int]) -> int:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from analysis.question import Question
+from analysis.meanings import MEANINGS
+from analysis.question import Question, engine_of
 from analysis.warehouse import Prepared, Warehouse
 
 DEFAULT_AXES = ("trajectory_type",)
+_OWN_FIGURES = (
+    "ceiling_low",
+    "ceiling_high",
+    "ceiling_mean_per_request",
+    "ceiling_block_weighted",
+    "ceiling_with_output",
+    "gap",
+)
 
 
 def definition(prepared: Prepared) -> dict[str, Any]:
@@ -24,10 +34,7 @@ def definition(prepared: Prepared) -> dict[str, Any]:
         "where": [f"{axis}={value}" for axis, value in q.where],
         "timezone": q.timezone,
         "order": "ascending arrival, ties by input name, then record",
-        "hit": "leading full blocks shared with an earlier request; a partial last block never hits",
-        "rate": "hit tokens / prefix tokens of requests whose prompt is known (token-weighted)",
-        "ceiling": "unbounded, one shared cache, prompt tokens only",
-        "eviction": "LRU, a request's blocks touched last to first; capacity is per replica",
+        **MEANINGS[q.definition],
         "times": "inside a session only: what depends on times or order across sessions is null"
         if prepared.unanchored
         else "as named by arrivals",
@@ -45,14 +52,12 @@ def report(warehouse: Warehouse, question: Question, axes: tuple[str, ...] = DEF
         overlap = dict.fromkeys(overlap)
     rates = warehouse.query("hit_rate", question, block=prepared.block_size, order_known=prepared.order_known)
     hit_rate = rates.to_dicts()[0]
-    if question.definition != "tracetower":
-        from analysis.peer_definitions import peer_ceiling
-
-        hit_rate |= peer_ceiling(warehouse, question)
     by = {
         axis: warehouse.query("by_axis", question, axis=axis, order_known=prepared.order_known).to_dicts()
         for axis in axes
     }
+    if question.definition != "tracetower":
+        _redefine(warehouse, question, hit_rate, by)
     return {
         "definition": definition(prepared),
         "workload": workload,
@@ -60,6 +65,29 @@ def report(warehouse: Warehouse, question: Question, axes: tuple[str, ...] = DEF
         "hit_rate": hit_rate,
         "by": by,
     }
+
+
+def _redefine(
+    warehouse: Warehouse, question: Question, hit_rate: dict[str, Any], by: dict[str, list[dict[str, Any]]]
+) -> None:
+    """Put another definition's ceiling in place; figures that it does not define become unknown."""
+    if engine_of(question.definition):
+        from analysis.engine_curve import engine_ceiling
+
+        found = engine_ceiling(warehouse, question, tuple(by))
+        hit_rate |= {"ceiling": None, "ceiling_hit_tokens": None} | found.pop("all").get("all", {})
+    else:
+        from analysis.peer_definitions import peer_ceiling
+
+        found = {axis: {} for axis in by}
+        hit_rate |= {"ceiling_hit_tokens": None} | peer_ceiling(warehouse, question)
+    ceiling = hit_rate["ceiling"]
+    hit_rate |= dict.fromkeys(_OWN_FIGURES) | {
+        "nines": -math.log10(1 - ceiling) if ceiling is not None and ceiling < 1 else None
+    }
+    for axis, rows in by.items():
+        for row in rows:
+            row |= {"ceiling": None, "ceiling_hit_tokens": None} | found[axis].get(row["group"], {})
 
 
 def distinct_tokens(warehouse: Warehouse, question: Question) -> int | None:

@@ -10,6 +10,8 @@ import click
 from app.options import Seconds, Sizes, opened, question_of, question_options
 from app.terminal import emit_figures, emit_frame, emit_json, emit_rows
 
+DEFINED = ("hit", "ceiling", "engine", "eviction", "method", "capacity", "concurrency", "replies")
+
 
 def print_report(figures: dict[str, Any]) -> None:
     """The report for people: figures with what they mean, then the tables by axis."""
@@ -18,9 +20,14 @@ def print_report(figures: dict[str, Any]) -> None:
     for axis, rows in figures["by"].items():
         click.echo(f"\nBy {axis}")
         emit_rows(rows)
-    means = figures["definition"]
+    print_definition(figures["definition"])
+
+
+def print_definition(means: dict[str, Any]) -> None:
+    """What the figures above mean, for people."""
+    parts = [f"{name.capitalize()}: {means[name]}." for name in DEFINED if means.get(name)]
     click.echo(
-        f"\nDefinition {means['name']}: {means['rate']}. Hit: {means['hit']}. Ceiling: {means['ceiling']}. "
+        f"\nDefinition {means['name']}: {means['rate']}. {' '.join(parts)} "
         f"Block size {means['block_size']}, arrivals {means['arrivals']}, window {means['window']}."
     )
 
@@ -87,9 +94,11 @@ def curve_command(
       tracetower curve mine --capacity-tokens 1M,4M --ttl 300,3600 --cross
       tracetower curve mine --capacity-bytes 80GiB,640GiB --model kimi-k2.6 --kv-dtype fp8
       tracetower curve mine --tiers 100k,1M --by trajectory_type
+      tracetower curve mine --definition vllm --block-size 16 --capacity-tokens 1M
     """
     from analysis.curves import curve, with_bytes
-    from analysis.question import BadQuestion, check_axis
+    from analysis.engine_curve import replies_unknown
+    from analysis.question import BadQuestion, check_axis, engine_of
     from analysis.report import definition
 
     question = question_of(options)
@@ -111,10 +120,16 @@ def curve_command(
         raise click.UsageError(str(error)) from None
     if per_token is not None:
         frame = with_bytes(frame, per_token)
+    means = definition(prepared)
+    if engine_of(question.definition):
+        means |= replies_unknown(warehouse)
+        if means["replies_unknown"]:
+            click.echo(f"{means['replies_unknown']:,} replies have no known content: nobody can hit them", err=True)
     if as_json:
-        emit_json({"definition": definition(prepared), "rows": frame.to_dicts()})
+        emit_json({"definition": means, "rows": frame.to_dicts()})
     else:
         emit_frame(frame)
+        print_definition(means)
 
 
 def _bytes_per_token(model: str, kv_dtype: str, tp: int) -> float:
@@ -150,7 +165,7 @@ def query_command(
       tracetower query mine --sql "SELECT model, count(*) FROM selected GROUP BY ALL"
     """
     from analysis.catalog import queries
-    from analysis.question import BadQuestion
+    from analysis.question import BadQuestion, own_definition
 
     question = question_of(options)
     if list_all:
@@ -159,6 +174,7 @@ def query_command(
         return
     warehouse = opened(dataset)
     try:
+        own_definition(question, "query")
         if sql is not None:
             frame = warehouse.sql(sql, question)
         elif name is not None:

@@ -29,7 +29,7 @@ from traces.formats.table_values import (
     usage_of,
     whole,
 )
-from traces.records import Blocks, Context, Note, Prompt, Record, Reject, Request, Session, Skipped
+from traces.records import Blocks, Context, Note, Piece, Prompt, Record, Reject, Request, Session, Skipped
 from traces.sources import Head, Source
 from traces.usage import Usage
 
@@ -115,7 +115,7 @@ class _Table:
         usage = usage_of(row, columns, value("usage"), label(value("provider")))
         key = str(ordinal)
         prompt, tokens = self._prompt(row, columns, session, key, usage)
-        reply = self.prompts.reply(value("response")) if isinstance(prompt, Prompt) else None
+        reply = self._reply(row, columns, prompt)
         parent = label(value("parent_session"))
         agent = label(value("agent"))
         if session is not None and (parent is not None or agent is not None) and session not in self.parents:
@@ -170,6 +170,15 @@ class _Table:
                 return self.prompts.of_ids(session, key, ids)
             return self._blocks(row, columns, ids, usage)
         return None, None
+
+    def _reply(self, row: dict[str, Any], columns: Columns, prompt: Prompt | Blocks | None) -> tuple[Piece, ...] | None:
+        """The reply's tokens behind a prompt of tokens; its ids only where the prompt's are of the same vocabulary."""
+        if not isinstance(prompt, Prompt):
+            return None
+        _, ids = first(row, columns.found.get("output_token_ids", ()))
+        if ids is not None and first(row, columns.found.get("token_ids", ()))[1] is not None:
+            return self.prompts.reply_of_ids(ids_of(ids, "output_token_ids"))
+        return self.prompts.reply(first(row, columns.found.get("response", ()))[1])
 
     def _blocks(
         self, row: dict[str, Any], columns: Columns, ids: list[Any], usage: Usage

@@ -50,6 +50,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "hash_ids": ("hash_ids", "block_hashes", "total_hashes"),
     "block_size": ("block_size",),
     "response": ("response", "completion"),
+    "output_token_ids": ("output_token_ids", "completion_token_ids", "response_token_ids"),
     "usage": ("usage",),
     "input_tokens": (
         "input_tokens",

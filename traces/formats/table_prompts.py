@@ -181,6 +181,11 @@ class Prompts:
         """The answer's pieces, where it is a text."""
         return (self._text(value, "assistant"),) if isinstance(value, str) and value else None
 
+    def reply_of_ids(self, ids: list[Any]) -> tuple[Piece, ...] | None:
+        """The answer's piece of the token ids `ids`; None where there are none. Raises ValueError like `of_ids`."""
+        units = _token_ids(ids)
+        return (Piece(0, int(units.size), "assistant", units),) if units.size else None
+
 
 class _Tool(NamedTuple):
     schema: Any
