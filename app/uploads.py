@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from traces.sources import UPLOAD_LIMITS
+from traces.inputs import UPLOAD_LIMITS
 
 COPY_BYTES = 1 << 20
 LONGEST_NAME = 80

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
+import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
@@ -13,27 +14,19 @@ from typing import Any, NamedTuple
 
 from traces import readers
 from traces.builder import Builder
-from traces.dataset import MANIFEST, SCHEMA_VERSION, Dataset, write_generation
-from traces.records import Context, Record, Reject
-from traces.sources import Limits, Refused, Source, expand
+from traces.dataset import SCHEMA_VERSION, Dataset, write_generation
+from traces.inputs import Refused, expand
+from traces.reading import LazyTokenizer, Options, ReadAhead, context_of, guarded
+from traces.receipt import Tally, tool_version
+from traces.records import Record, Reject
+from traces.sources import Source
 from traces.tables import finish, input_order, restore
-from traces.tokens import Tokenizer, load_tokenizer
 
-LISTED_REJECTS = 100
-LISTED_WARNINGS = 50
+__all__ = ["NothingUsable", "Options", "Progress", "ingest"]
 
-
-class Options(NamedTuple):
-    """How inputs are read; the command line's flags of the same names."""
-
-    format: str | None = None
-    mapping: dict[str, str] | None = None
-    block_tokens: int | None = None
-    tokenizer: str = "o200k_base"
-    time_unit: str | None = None
-    one_trace: bool = False
-    limits: Limits = Limits()
-    keep_excerpts: bool = False
+SAVE_EVERY_S = 60.0
+"""A long ingest keeps what it has read this often, between inputs."""
+READ_AHEAD_FILES = 32
 
 
 class Progress(NamedTuple):
@@ -57,25 +50,6 @@ class NothingUsable(ValueError):
         first = receipt["rejects"][0]["reason"] if receipt["rejects"] else "no input held a request"
         super().__init__(f"nothing usable: {first}")
         self.receipt = receipt
-
-
-class _LazyTokenizer:
-    """Loads its ranks when the first text is counted: hash traces never pay for it."""
-
-    def __init__(self, name: str) -> None:
-        self._asked = name
-        self._loaded: Tokenizer | None = None
-        if name not in ("o200k_base", "cl100k_base", "bytes") and not Path(name).exists():
-            load_tokenizer(name)
-
-    @property
-    def used(self) -> bool:
-        return self._loaded is not None
-
-    def __getattr__(self, attribute: str) -> Any:
-        if self._loaded is None:
-            self._loaded = load_tokenizer(self._asked)
-        return getattr(self._loaded, attribute)
 
 
 def ingest(
@@ -107,159 +81,181 @@ class _Ingest:
         self.options = options
         self.executor = executor
         self.watch = watch
-        self.started = time.monotonic()
+        self.started = self.saved = time.monotonic()
         self.told = 0.0
-        self.tokenizer = _LazyTokenizer(options.tokenizer)
+        self.tokenizer = LazyTokenizer(options.tokenizer)
         if options.format is not None:
             readers.reader(options.format)
-        self.files: Counter[str] = Counter(read=0, skipped=0, failed=0)
-        self.formats: Counter[str] = Counter()
-        self.records: Counter[str] = Counter()
-        self.rejects: list[dict[str, Any]] = []
-        self.warnings: list[str] = []
+        self.tally = Tally()
         self.bytes = 0
+        self.resumed = False
 
     def run(self, inputs: list[str], path: Path | None) -> dict[str, Any]:
         builder = self._builder(path)
-        known = {i.digest for i in builder.inputs}
-        before = len(builder.inputs)
         sources = self._sources(inputs)
         thresholds = gc.get_threshold()
         gc.set_threshold(200_000, 20, 20)  # records are many, short-lived and hold no cycles
         try:
-            self._read_all(builder, sources, known)
+            self._read_all(builder, sources, path)
         finally:
             gc.set_threshold(*thresholds)
-        return self._finish(builder, path, before, len(sources))
+        return self._finish(builder, path, len(sources))
 
-    def _read_all(self, builder: Builder, sources: list[Source], known: set[str]) -> None:
-        claimed: set[int] = set()
-        for place, source in enumerate(sources):
-            self._tell("reading", place, len(sources), builder.rows)
-            if id(source) in claimed:
-                self.files["read"] += 1
-                continue
-            try:
-                self._one(builder, source, known, partial(self._reading, place, len(sources), builder))
-            finally:
-                claimed.update(id(source.siblings[name]) for name in source.claims)
-                source.close()
-                self.bytes += source.bytes_read
+    # before and after ------------------------------------------------------------------------------------------
 
-    def _finish(self, builder: Builder, path: Path | None, before: int, total: int) -> dict[str, Any]:
+    def _builder(self, path: Path | None) -> Builder:
+        """A new builder, the dataset's, or the one a killed ingest of the same dataset left."""
+        self.old_copies = self.old_inputs = 0
+        self.base: str | None = None
+        if path is not None and path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
+        builder = Builder()
+        if path is not None and path.exists():
+            dataset = Dataset(path)
+            self.base = dataset.key
+            builder = restore(dataset)
+            self.old_copies = int(dataset.manifest.get("copies", 0))
+            self.old_inputs = len(builder.inputs)
+        kept = None if path is None else partial_of(path)
+        if kept is not None and kept.is_dir():
+            found = self._resumed(kept)
+            if found is not None:
+                return found
+        return builder
+
+    def _resumed(self, kept: Path) -> Builder | None:
+        try:
+            dataset = Dataset(kept)
+            state = dataset.manifest["resume"]
+            if state["base"] != self.base or state["options"] != repr(self.options):
+                return None
+            builder = restore(dataset)
+        except (ValueError, KeyError, OSError):
+            return None
+        builder.first_new_row = state["first_new_row"]
+        self.tally = Tally.restored(state["tally"])
+        self.resumed = True
+        return builder
+
+    def _save(self, builder: Builder, path: Path) -> None:
+        """Keep what was read so far beside the dataset, so that a killed ingest can go on from there."""
+        tables, private, _ = finish(builder)
+        manifest = self._manifest(builder, tables, {})
+        manifest["resume"] = {
+            "base": self.base,
+            "options": repr(self.options),
+            "first_new_row": builder.first_new_row,
+            "tally": self.tally.state(),
+        }
+        write_generation(partial_of(path), tables, manifest, private)
+        self.saved = time.monotonic()
+
+    def _finish(self, builder: Builder, path: Path | None, total: int) -> dict[str, Any]:
         self._tell("writing", total, total, builder.rows)
         tables, private, copies = finish(builder)
-        new_copies = copies - self._old_copies if path is not None else copies
-        self.records["duplicate"] += max(0, new_copies)
-        self.records["used"] -= max(0, new_copies)
-        receipt = self._receipt(builder, tables, path)
+        self.tally.copies(copies - self.old_copies)
+        receipt = self.tally.receipt(tables, builder.first_new_row, self.options.tokenizer, path)
         if path is not None:
             if tables["requests"].is_empty():
                 raise NothingUsable(receipt)
-            if len(builder.inputs) > before:
-                manifest = self._manifest(builder, tables, receipt)
+            if len(builder.inputs) > self.old_inputs:
                 private["receipt.json"] = receipt
-                write_generation(path, tables, manifest, private)
+                write_generation(path, tables, self._manifest(builder, tables, receipt), private)
+            shutil.rmtree(partial_of(path), ignore_errors=True)
         self._tell("done", total, total, builder.rows)
         return receipt
 
-    def _reading(self, place: int, total: int, builder: Builder) -> None:
-        self._tell("reading", place, total, builder.rows)
+    def _manifest(self, builder: Builder, tables: dict[str, Any], receipt: dict[str, Any]) -> dict[str, Any]:
+        order = input_order(builder.inputs)
+        tokenizers = tables["sources"]["tokenizer"].drop_nulls().unique().to_list()
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "tool": "tracetower",
+            "tool_version": tool_version(),
+            "tokenizers": sorted(tokenizers),
+            "tokenizer_digest": self.tokenizer.digest if self.tokenizer.used else None,
+            "one_trace": self.options.one_trace,
+            "rows": {name: table.height for name, table in tables.items()},
+            "copies": int(self.old_copies + self.tally.records["duplicate_copies"]),
+            "inputs": [
+                {"label": i.label, "order": order[i.label], "format": i.format, "digest": i.digest}
+                for i in builder.inputs
+            ],
+            "receipt": {k: v for k, v in receipt.items() if k not in ("dataset", "rejects")},
+        }
 
-    def _builder(self, path: Path | None) -> Builder:
-        self._old_copies = 0
-        if path is None or not path.exists() or (path.is_dir() and not any(path.iterdir())):
-            if path is not None and path.exists():
-                path.rmdir()
-            return Builder()
-        dataset = Dataset(path)
-        builder = restore(dataset)
-        self._old_copies = int(dataset.manifest.get("copies", 0))
-        return builder
+    # reading ---------------------------------------------------------------------------------------------------
 
     def _sources(self, inputs: list[str]) -> list[Source]:
         found: list[Source] = []
         for item in expand(inputs, self.options.limits):
             if isinstance(item, Refused):
-                self.files["skipped" if item.skipped else "failed"] += 1
-                self._reject(item.name, 0, item.reason, listed=not item.skipped)
-                if item.skipped:
-                    self.warnings.append(f"skipped a file: {item.reason}")
+                self.tally.refused(item.name, item.reason, item.skipped)
             else:
                 found.append(item)
-        self._single = len(found) == 1
+        self.single = len(found) == 1
         return found
 
-    def _one(self, builder: Builder, source: Source, known: set[str], tell: Callable[[], None]) -> None:
-        name = self.options.format
+    def _read_all(self, builder: Builder, sources: list[Source], path: Path | None) -> None:
+        known = {i.digest for i in builder.inputs}
+        old = set(known) if self.resumed else set()
+        claimed: set[int] = set()
+        ahead = ReadAhead(self.executor, self.options, builder.digest.key)
+        for place, source in enumerate(sources):
+            if place % READ_AHEAD_FILES == 0:
+                ahead.start(sources[place : place + 2 * READ_AHEAD_FILES])
+            self._tell("reading", place, len(sources), builder.rows)
+            if id(source) in claimed:
+                self.tally.files["read"] += 1
+                continue
+            try:
+                self._one(builder, source, known, old, ahead, partial(self._reading, place, len(sources), builder))
+            finally:
+                claimed.update(id(source.siblings[name]) for name in source.claims)
+                source.close()
+                self.bytes += source.bytes_read
+            if path is not None and time.monotonic() - self.saved > SAVE_EVERY_S and place + 1 < len(sources):
+                self._save(builder, path)
+
+    def _one(
+        self, builder: Builder, source: Source, known: set[str], old: set[str], ahead: ReadAhead,
+        tell: Callable[[], None],
+    ) -> None:  # fmt: skip
         try:
-            if self._single and not known:
+            if self.single and not known:
                 source.hash_while_reading()
-            elif builder.digest.hex(source.digest()) in known:
-                self.files["skipped"] += 1
-                self.warnings.append("an input was skipped: its content is already in the dataset")
-                return
-            if name is None:
-                name, _ = readers.detect(source)
+            else:
+                digest = builder.digest.hex(source.digest())
+                if digest in known:
+                    if digest not in old:  # else a killed ingest read it, and its receipt already counts it
+                        self.tally.repeated()
+                    return
+            name = self.options.format or readers.detect(source)[0]
         except readers.UnknownFormat as error:
-            self.files["failed" if self._single else "skipped"] += 1
-            self._reject(source.name, 0, str(error), listed=True)
+            self.tally.refused(source.name, str(error), skipped=not self.single, listed=True)
             return
         except (OSError, ValueError) as error:
-            self.files["failed"] += 1
-            self._reject(source.name, 0, f"cannot be read: {type(error).__name__}", listed=True)
+            self.tally.refused(source.name, f"cannot be read: {type(error).__name__}")
             return
         reader = readers.reader(name)
         scope = getattr(reader, "SESSION_SCOPE", "input")
         unit = self.options.time_unit or getattr(reader, "TIME_UNIT", None)
         builder.begin(source.name, name, scope, self.options.one_trace, self.options.tokenizer, unit)
         rejected = len(builder.rejects)
-        context = Context(
-            tokenizer=self.tokenizer,  # type: ignore[arg-type]  # stands in for one until it is used
-            digest=builder.digest,
-            block_tokens=self.options.block_tokens,
-            time_unit=self.options.time_unit,
-            mapping=self.options.mapping,
-            options={"keep_excerpts": self.options.keep_excerpts},
-        )
-        builder.take(self._watched(reader.read(source, context), tell))
+        records: Iterable[Record] | None = ahead.take(source, name)
+        if records is None:
+            context = context_of(self.options, self.tokenizer, builder.digest)
+            records = guarded(reader.read(source, context))
+        builder.take(_counted(records, tell))
         if source.truncated:
             builder.take([Reject(0, "the compressed stream is cut off or damaged; what could be unpacked was used")])
-        digest = builder.digest.hex(source.digest())
-        counts = builder.end(digest)
-        self.records.update(counts)
-        known.add(digest)
-        self.formats[name] += 1
-        self.files["read"] += 1
-        for _, ordinal, reason in builder.rejects[rejected:]:
-            self._reject(source.name, ordinal, reason, listed=True, counted=True)
-        builder.notes, notes = Counter(), builder.notes
-        for text in notes:
-            self.warnings.append(text)
+        counts = builder.end(builder.digest.hex(source.digest()))
+        known.add(builder.inputs[-1].digest)
+        self.tally.read(source.name, name, counts, builder.rejects[rejected:], builder.notes)
+        builder.notes = Counter()
 
-    def _watched(self, records: Iterator[Record], tell: Callable[[], None]) -> Iterator[Record]:
-        seen = 0
-        try:
-            for record in records:
-                seen += 1
-                if not seen & 0x3FF:
-                    tell()
-                yield record
-        except (
-            RecursionError,
-            MemoryError,
-            UnicodeError,
-            LookupError,
-            TypeError,
-            ValueError,
-            OSError,
-            EOFError,
-        ) as error:
-            yield Reject(0, f"reading stopped here ({type(error).__name__}); what came before was used")
-
-    def _reject(self, name: str, ordinal: int, reason: str, listed: bool, counted: bool = False) -> None:
-        if listed and len(self.rejects) < LISTED_REJECTS:
-            self.rejects.append({"file": name, "line": ordinal, "reason": reason})
+    def _reading(self, place: int, total: int, builder: Builder) -> None:
+        self._tell("reading", place, total, builder.rows)
 
     def _tell(self, stage: str, done: int, total: int, requests: int) -> None:
         now = time.monotonic()
@@ -267,79 +263,15 @@ class _Ingest:
             self.told = now
             self.watch(Progress(stage, done, total, self.bytes, requests, now - self.started))
 
-    def _receipt(self, builder: Builder, tables: dict[str, Any], path: Path | None) -> dict[str, Any]:
-        import polars as pl
 
-        requests, sources = tables["requests"], tables["sources"]
-        new = requests.filter(pl.col("request_id") >= builder.first_new_row)
-        counts = {k: self.records[k] for k in ("used", "rejected", "duplicate", "ignored")}
-        used = sources.filter(pl.col("source_id").is_in(new["source_id"].unique().to_list()))
-        blocks = used["native_block_tokens"].max()
-        basis = used["time_basis"].unique().to_list() or ["none"]
-        units = [u for u in used["time_unit"].unique().to_list() if u]
-        tokenized = bool(used["tokenizer"].drop_nulls().len())
-        incomplete = new.filter(pl.col("output_complete").eq(False)).height
-        unknown = new.filter(pl.col("input_tokens").is_null()).height
-        warnings = [*dict.fromkeys(self.warnings)]
-        if tokenized and used.filter(pl.col("lengths") == "tokenizer").height:
-            warnings.append(
-                f"lengths counted with {self.options.tokenizer} are estimates where the model's own tokenizer differs"
-            )
-        return {
-            "dataset": "" if path is None else str(path),
-            "formats": dict(sorted(self.formats.items())),
-            "files": dict(self.files),
-            "records": {"read": sum(counts.values()), **counts},
-            "requests": new.height,
-            "sessions": new["session_id"].drop_nulls().n_unique(),
-            "input_tokens": _known_sum(new["input_tokens"]),
-            "output_tokens": _known_sum(new["output_tokens"]),
-            "unknown_usage_requests": unknown,
-            "incomplete_output_requests": incomplete,
-            "failed_attempts": self.records["failed_attempt"],
-            "block_size": blocks if blocks and blocks > 1 else None,
-            "tokenizer": self.options.tokenizer if tokenized else None,
-            "time_basis": basis[0] if len(basis) == 1 else "mixed",
-            "time_unit": units[0] if len(units) == 1 else ("mixed" if units else None),
-            "rejects": self.rejects,
-            "warnings": warnings[:LISTED_WARNINGS],
-        }
-
-    def _manifest(self, builder: Builder, tables: dict[str, Any], receipt: dict[str, Any]) -> dict[str, Any]:
-        order = input_order(builder.inputs)
-        tokenizers = tables["sources"]["tokenizer"].drop_nulls().unique().to_list()
-        nameless = {k: v for k, v in receipt.items() if k not in ("dataset", "rejects")}
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "tool": "tracetower",
-            "tool_version": _version(),
-            "tokenizers": sorted(tokenizers),
-            "tokenizer_digest": self.tokenizer.digest if self.tokenizer.used else None,
-            "one_trace": self.options.one_trace,
-            "rows": {name: table.height for name, table in tables.items()},
-            "copies": int(self._old_copies + max(0, receipt["records"]["duplicate"])),
-            "inputs": [
-                {"label": i.label, "order": order[i.label], "format": i.format, "digest": i.digest}
-                for i in builder.inputs
-            ],
-            "receipt": nameless,
-        }
+def _counted(records: Iterable[Record], tell: Callable[[], None]) -> Iterator[Record]:
+    """Pass records on, telling how far it is now and then."""
+    for seen, record in enumerate(records):
+        if not seen & 0x3FF:
+            tell()
+        yield record
 
 
-def _known_sum(series: Any) -> int | None:
-    known = series.drop_nulls()
-    return int(known.sum()) if known.len() else None
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("tracetower")
-    except PackageNotFoundError:
-        return "0"
-
-
-def is_dataset(path: Path) -> bool:
-    """True where `path` holds a dataset."""
-    return (path / MANIFEST).is_file()
+def partial_of(path: Path) -> Path:
+    """Where an unfinished ingest into `path` is kept."""
+    return path.with_name(f".{path.name}.partial")

@@ -1,59 +1,31 @@
-"""Inputs as streams: files, folders, .gz, .zst, .zip and stdin, read in bounded memory and never trusted.
-
-An archive is never unpacked to where its names point; links, climbing paths and bombs are refused with a reason.
-"""
+"""One input file: its lines, its document, its head, read in bounded memory."""
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import re
 import shutil
-import stat
-import sys
 import tempfile
 import zipfile
-import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, cast
 
 import orjson
 import xxhash
-import zstandard
 
-CHUNK_BYTES = 1 << 22
+from traces.streams import CHUNK_BYTES, Hashed, read_exactly, unpacked
+
 LINE_BUFFER_BYTES = 1 << 18
 MAX_LINE_BYTES = 256 << 20
 MAX_DOCUMENT_BYTES = 1 << 30
 HEAD_BYTES = 1 << 16
-MAX_NESTING = 4
-SKIP_NAMES = {".DS_Store", "Thumbs.db", "__MACOSX"}
 
 
 class TooLarge(ValueError):
     """A document that has to be held whole is larger than `MAX_DOCUMENT_BYTES`."""
-
-
-class Limits(NamedTuple):
-    """What an archive may hold. `ratio`: unpacked to packed bytes, looked at above 64 MiB unpacked."""
-
-    total_bytes: int = 1 << 40
-    entries: int = 200_000
-    ratio: float = 1000.0
-
-
-UPLOAD_LIMITS = Limits(total_bytes=8 << 30, entries=20_000, ratio=300.0)
-
-
-class Refused(NamedTuple):
-    """An input that is not read, and why. `skipped` tells a file passed over in a folder from a failure."""
-
-    name: str
-    reason: str
-    skipped: bool = False
 
 
 def parse_json(line: bytes) -> Any:
@@ -100,6 +72,13 @@ def _whole(value: Any) -> Any:
     if isinstance(value, dict):
         return {_whole(k): _whole(v) for k, v in value.items()}
     return value
+
+
+class Archive:
+    """An open zip that sources are entries of."""
+
+    def __init__(self, stream: IO[bytes] | Path) -> None:
+        self.file = zipfile.ZipFile(stream)
 
 
 class Head:
@@ -167,7 +146,7 @@ def _plain_name(name: str) -> str:
 class Source:
     """One input file. `name` is private: it is relative to what the user named and goes nowhere but private/."""
 
-    def __init__(self, name: str, path: Path | None = None, archive: _Archive | None = None, entry: str = "") -> None:
+    def __init__(self, name: str, path: Path | None = None, archive: Archive | None = None, entry: str = "") -> None:
         self.name = name
         self._path = path
         self._archive = archive
@@ -187,13 +166,18 @@ class Source:
             return self._archive.file.getinfo(self._entry).file_size
         return cast(Path, self._path).stat().st_size
 
+    @property
+    def plain_path(self) -> Path | None:
+        """The file on disk that this input is, or None where it lies in an archive or came from stdin."""
+        return None if self._archive is not None or self.name == "-" else self._path
+
     def _raw(self) -> IO[bytes]:
         if self._archive is not None:
             raw = self._archive.file.open(self._entry)
         else:
             raw = cast(IO[bytes], cast(Path, self._path).open("rb", buffering=0))
         if self._hash_reads and self._hash is None:
-            return cast(IO[bytes], _Hashed(raw, self._hashed))
+            return cast(IO[bytes], Hashed(raw, self._hashed))
         return raw
 
     def hash_while_reading(self) -> None:
@@ -206,7 +190,7 @@ class Source:
 
     def open(self) -> IO[bytes]:
         """A stream of the content, decompressed by what its first bytes are."""
-        return _unpacked(self._raw(), self._cut)
+        return unpacked(self._raw(), self._cut)
 
     def _cut(self) -> None:
         self.truncated = True
@@ -225,7 +209,7 @@ class Source:
     def head(self) -> Head:
         """The first bytes, for telling the format."""
         with self.open() as stream:
-            return Head(self, _read_exactly(stream, HEAD_BYTES))
+            return Head(self, read_exactly(stream, HEAD_BYTES))
 
     def document(self, limit: int = MAX_DOCUMENT_BYTES) -> bytes:
         """The whole content, without a byte order mark.
@@ -234,7 +218,7 @@ class Source:
             TooLarge: if it is larger than `limit` bytes.
         """
         with self.open() as stream:
-            data = _read_exactly(stream, limit + 1)
+            data = read_exactly(stream, limit + 1)
         if len(data) > limit:
             raise TooLarge(f"a document of more than {limit >> 20} MiB cannot be held whole")
         self.bytes_read = len(data)
@@ -293,239 +277,3 @@ class Source:
     def claims(self) -> frozenset[str]:
         """The siblings that were claimed."""
         return frozenset(self._claims)
-
-
-class _Hashed(io.RawIOBase):
-    """A stream that digests what passes, and tells when it has all passed."""
-
-    def __init__(self, inner: IO[bytes], tell: Callable[[str, int], None]) -> None:
-        self._inner, self._tell = inner, tell
-        self._state = xxhash.xxh3_128()
-        self._size = 0
-        self._whole = True
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return self._inner.seekable()
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        if offset == 0 and whence == 0:
-            self._state.reset()
-            self._size = 0
-        else:
-            self._whole = False
-        return self._inner.seek(offset, whence)
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._inner.read(size)
-        if data:
-            self._state.update(data)
-            self._size += len(data)
-        elif self._whole:
-            self._tell(self._state.hexdigest(), self._size)
-        return data
-
-    def readinto(self, buffer: Any) -> int:
-        return _fill(self, buffer)
-
-    def close(self) -> None:
-        self._inner.close()
-        super().close()
-
-
-def _fill(stream: io.RawIOBase, buffer: Any) -> int:
-    """`readinto` in terms of `read`."""
-    data = stream.read(len(buffer)) or b""
-    buffer[: len(data)] = data
-    return len(data)
-
-
-class _Unpacked(io.RawIOBase):
-    """A decompressor that closes what it reads from and ends quietly at a cut tail (the reader sees a cut line)."""
-
-    def __init__(self, inner: IO[bytes], raw: IO[bytes], cut: Callable[[], None]) -> None:
-        self._inner, self._raw, self._cut = inner, raw, cut
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        try:
-            return self._inner.read(size)
-        except (EOFError, zstandard.ZstdError, gzip.BadGzipFile, OSError, zipfile.BadZipFile, zlib.error):
-            self._cut()
-            return b""
-
-    def readinto(self, buffer: Any) -> int:
-        return _fill(self, buffer)
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-def _unpacked(raw: IO[bytes], cut: Callable[[], None]) -> IO[bytes]:
-    magic = raw.read(4)
-    if raw.seekable():
-        raw.seek(0)
-    else:
-        raw = cast(IO[bytes], _Rest(magic, raw))
-    if magic[:2] == b"\x1f\x8b":
-        return cast(IO[bytes], _Unpacked(cast(IO[bytes], gzip.GzipFile(fileobj=raw)), raw, cut))
-    if magic == b"\x28\xb5\x2f\xfd":
-        reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(raw, read_across_frames=True)
-        return cast(IO[bytes], _Unpacked(cast(IO[bytes], reader), raw, cut))
-    return raw
-
-
-class _Rest(io.RawIOBase):
-    """A stream whose first bytes were already taken."""
-
-    def __init__(self, start: bytes, inner: IO[bytes]) -> None:
-        self._start, self._inner = start, inner
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        if self._start:
-            taken, self._start = self._start, b""
-            return taken + (self._inner.read(max(0, size - len(taken))) if size >= 0 else self._inner.read())
-        return self._inner.read(size)
-
-    def readinto(self, buffer: Any) -> int:
-        return _fill(self, buffer)
-
-    def close(self) -> None:
-        self._inner.close()
-        super().close()
-
-
-def _read_exactly(stream: IO[bytes], size: int) -> bytes:
-    parts: list[bytes] = []
-    while size > 0 and (chunk := stream.read(min(size, CHUNK_BYTES))):
-        parts.append(chunk)
-        size -= len(chunk)
-    return b"".join(parts)
-
-
-class _Archive:
-    def __init__(self, stream: IO[bytes] | Path) -> None:
-        self.file = zipfile.ZipFile(stream)
-
-
-def expand(inputs: list[str], limits: Limits | None = None, spool: Path | None = None) -> Iterator[Source | Refused]:
-    """Yield the files behind `inputs` (paths, folders, zips, or "-" for stdin), sorted by name inside each.
-
-    Args:
-        inputs: what the user named.
-        limits: what archives may hold.
-        spool: where stdin is kept while it is read (a temporary file otherwise).
-    """
-    limits = limits or Limits()
-    for text in inputs:
-        if text == "-":
-            yield _stdin(spool)
-            continue
-        path = Path(text)
-        if not path.exists():
-            yield Refused(text, "no such file or folder")
-        elif path.is_dir():
-            yield from _folder(path, limits)
-        else:
-            yield from _file(path.name, path, limits, 0)
-
-
-def _stdin(spool: Path | None) -> Source:
-    handle, name = tempfile.mkstemp(prefix="stdin-", dir=spool)
-    with os.fdopen(handle, "wb") as out:
-        shutil.copyfileobj(sys.stdin.buffer, out, CHUNK_BYTES)
-    source = Source("-", Path(name))
-    source._temporary = Path(name)
-    return source
-
-
-def _folder(root: Path, limits: Limits) -> Iterator[Source | Refused]:
-    found: list[Source | Refused] = []
-    for folder, folders, files in os.walk(root):
-        folders[:] = sorted(f for f in folders if f not in SKIP_NAMES and not (Path(folder) / f).is_symlink())
-        for name in sorted(files):
-            path = Path(folder) / name
-            relative = path.relative_to(root).as_posix()
-            if name in SKIP_NAMES:
-                continue
-            if path.is_symlink():
-                found.append(Refused(relative, "a symbolic link is not followed", skipped=True))
-            elif not stat.S_ISREG(path.stat().st_mode):
-                found.append(Refused(relative, "not a regular file", skipped=True))
-            else:
-                found.extend(_file(relative, path, limits, 0))
-    yield from _grouped(found)
-
-
-def _grouped(found: list[Source | Refused]) -> Iterator[Source | Refused]:
-    found.sort(key=lambda s: s.name)
-    group = {s.name: s for s in found if isinstance(s, Source)}
-    for source in found:
-        if isinstance(source, Source) and not source._group:
-            source._group = group
-        yield source
-
-
-def _file(name: str, path: Path, limits: Limits, depth: int) -> Iterator[Source | Refused]:
-    with path.open("rb") as stream:
-        magic = stream.read(4)
-    if magic == b"PK\x03\x04" and path.suffix.lower() not in (".eval", ".xlsx", ".docx", ".npz", ".whl", ".jar"):
-        try:
-            archive = _Archive(path)
-        except (zipfile.BadZipFile, OSError, NotImplementedError) as error:
-            yield Refused(name, f"a zip that cannot be read: {type(error).__name__}")
-            return
-        yield from _grouped(list(_entries(name, archive, limits, depth)))
-    else:
-        yield Source(name, path)
-
-
-def _entries(name: str, archive: _Archive, limits: Limits, depth: int) -> Iterator[Source | Refused]:
-    infos = archive.file.infolist()
-    unpacked = sum(i.file_size for i in infos)
-    packed = max(1, sum(i.compress_size for i in infos))
-    if len(infos) > limits.entries:
-        yield Refused(name, f"a zip of {len(infos):,} entries; at most {limits.entries:,} are read")
-        return
-    if unpacked > limits.total_bytes or (unpacked > 64 << 20 and unpacked / packed > limits.ratio):
-        yield Refused(name, f"a zip that unpacks to {unpacked:,} bytes from {packed:,}: refused as a zip bomb")
-        return
-    for info in infos:
-        if info.is_dir() or PurePosixPath(info.filename).name in SKIP_NAMES or "__MACOSX/" in info.filename:
-            continue
-        label = f"{name}/{info.filename}"
-        parts = PurePosixPath(info.filename.replace("\\", "/")).parts
-        if info.filename.startswith("/") or ".." in parts or re.match(r"^[A-Za-z]:", info.filename):
-            yield Refused(label, "a path that climbs out of its archive")
-        elif stat.S_ISLNK(info.external_attr >> 16):
-            yield Refused(label, "a symbolic link in an archive")
-        elif info.flag_bits & 1:
-            yield Refused(label, "an encrypted entry; unpack it first")
-        elif info.filename.lower().endswith(".zip"):
-            yield from _nested(label, archive, info, limits, depth + 1)
-        else:
-            yield Source(label, archive=archive, entry=info.filename)
-
-
-def _nested(
-    name: str, archive: _Archive, info: zipfile.ZipInfo, limits: Limits, depth: int
-) -> Iterator[Source | Refused]:
-    if depth > MAX_NESTING:
-        yield Refused(name, f"zips nested more than {MAX_NESTING} deep")
-        return
-    spool: IO[bytes] = cast(IO[bytes], tempfile.SpooledTemporaryFile(max_size=64 << 20))  # noqa: SIM115 (outlives this)
-    try:
-        with archive.file.open(info) as inner:
-            shutil.copyfileobj(inner, spool, CHUNK_BYTES)
-        spool.seek(0)
-        yield from _entries(name, _Archive(spool), limits, depth)
-    except (zipfile.BadZipFile, OSError, NotImplementedError) as error:
-        yield Refused(name, f"a zip that cannot be read: {type(error).__name__}")

@@ -29,7 +29,7 @@ def _progress(box: Any) -> Any:
 def _ingest(inputs: list[str], name: str) -> None:
     """Read inputs into a dataset of this session and open it, or keep the receipt that says why nothing was usable."""
     from traces.ingest import NothingUsable, Options, ingest
-    from traces.sources import UPLOAD_LIMITS
+    from traces.inputs import UPLOAD_LIMITS
 
     path = state.session_folder() / f"dataset-{secrets.token_hex(8)}"
     with st.status("Reading", expanded=True) as status:

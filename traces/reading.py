@@ -1,0 +1,120 @@
+"""Reading one input, here or in another process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from traces import readers
+from traces.digests import KeyedDigest
+from traces.inputs import Limits
+from traces.records import Context, Record, Reject
+from traces.sources import Source
+from traces.tokens import Tokenizer, load_tokenizer
+
+LARGEST_REMOTE_BYTES = 64 << 20
+"""A larger file streams in this process: its records would not fit in memory all at once."""
+
+
+class Options(NamedTuple):
+    """How inputs are read; the command line's flags of the same names."""
+
+    format: str | None = None
+    mapping: dict[str, str] | None = None
+    block_tokens: int | None = None
+    tokenizer: str = "o200k_base"
+    time_unit: str | None = None
+    one_trace: bool = False
+    limits: Limits = Limits()
+    keep_excerpts: bool = False
+
+
+class LazyTokenizer:
+    """Stands for a tokenizer until the first text is counted: hash traces never pay for its ranks."""
+
+    def __init__(self, name: str) -> None:
+        self._asked = name
+        self._loaded: Tokenizer | None = None
+        if name not in ("o200k_base", "cl100k_base", "bytes") and not Path(name).exists():
+            load_tokenizer(name)  # raises, naming the known ones
+
+    @property
+    def used(self) -> bool:
+        """Whether anything was counted with it."""
+        return self._loaded is not None
+
+    def __getattr__(self, attribute: str) -> Any:
+        if self._loaded is None:
+            self._loaded = load_tokenizer(self._asked)
+        return getattr(self._loaded, attribute)
+
+
+def context_of(options: Options, tokenizer: Any, digest: KeyedDigest) -> Context:
+    """What readers get."""
+    return Context(
+        tokenizer=tokenizer,
+        digest=digest,
+        block_tokens=options.block_tokens,
+        time_unit=options.time_unit,
+        mapping=options.mapping,
+        options={"keep_excerpts": options.keep_excerpts},
+    )
+
+
+def guarded(records: Iterator[Record]) -> Iterator[Record]:
+    """Pass records on; what a reader did not expect ends its input with a reject, and the rest goes on."""
+    try:
+        yield from records
+    except (RecursionError, MemoryError, UnicodeError, LookupError, TypeError, ValueError, OSError, EOFError) as error:
+        yield Reject(0, f"reading stopped here ({type(error).__name__}); what came before was used")
+    except (AttributeError, ArithmeticError, AssertionError) as error:
+        yield Reject(0, f"reading stopped here ({type(error).__name__}); what came before was used")
+
+
+def read_whole(path: str, name: str, format_name: str, options: Options, key: bytes) -> tuple[list[Record], bool, int]:
+    """Read a file in a worker: (records, whether its compressed stream was cut off, bytes read)."""
+    source = Source(name, Path(path))
+    try:
+        context = context_of(options, LazyTokenizer(options.tokenizer), KeyedDigest(key))
+        records = list(guarded(readers.reader(format_name).read(source, context)))
+        return records, source.truncated, source.bytes_read
+    finally:
+        source.close()
+
+
+class ReadAhead:
+    """Has files read by an executor a few at a time, in order; without one, everything is read here."""
+
+    def __init__(self, executor: Executor | None, options: Options, key: bytes) -> None:
+        self._executor = executor
+        self._options = options
+        self._key = key
+        self._futures: dict[int, tuple[str, Future[Any]]] = {}
+
+    def start(self, sources: list[Source]) -> None:
+        """Have these read, as far as they can be: plain files of formats that need no other file."""
+        if self._executor is None:
+            return
+        for source in sources:
+            path = source.plain_path
+            if path is None or id(source) in self._futures or source.size > LARGEST_REMOTE_BYTES:
+                continue
+            try:
+                name = self._options.format or readers.detect(source)[0]
+            except (readers.UnknownFormat, OSError, ValueError):
+                continue
+            if getattr(readers.reader(name), "SIBLINGS", False):
+                continue
+            job = self._executor.submit(read_whole, str(path), source.name, name, self._options, self._key)
+            self._futures[id(source)] = (name, job)
+
+    def take(self, source: Source, format_name: str) -> list[Record] | None:
+        """The records of a file that was read elsewhere, or None."""
+        found = self._futures.pop(id(source), None)
+        if found is None or found[0] != format_name:
+            return None
+        records, truncated, size = found[1].result()
+        source.truncated, source.bytes_read = truncated, size
+        return records

@@ -1,0 +1,128 @@
+"""The receipt: what became of every file and record."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+LISTED_REJECTS = 100
+LISTED_WARNINGS = 50
+
+
+class Tally:
+    """Counts while inputs are read."""
+
+    def __init__(self) -> None:
+        self.files: Counter[str] = Counter(read=0, skipped=0, failed=0)
+        self.formats: Counter[str] = Counter()
+        self.records: Counter[str] = Counter()
+        self.rejects: list[dict[str, Any]] = []
+        self.warnings: Counter[str] = Counter()
+
+    def state(self) -> dict[str, Any]:
+        """Everything as JSON values, without names of files."""
+        nameless = [{**r, "file": "(read before the ingest was resumed)"} for r in self.rejects]
+        counts = {k: dict(getattr(self, k)) for k in ("files", "formats", "records", "warnings")}
+        return {**counts, "rejects": nameless}
+
+    @classmethod
+    def restored(cls, state: dict[str, Any]) -> Tally:
+        """The tally that `state` was taken of."""
+        tally = cls()
+        for name in ("files", "formats", "records", "warnings"):
+            getattr(tally, name).update(state[name])
+        tally.rejects = state["rejects"]
+        return tally
+
+    def refused(self, name: str, reason: str, skipped: bool = False, listed: bool = False) -> None:
+        """A file that was not read: passed over (`skipped`) or failed."""
+        self.files["skipped" if skipped else "failed"] += 1
+        if skipped and not listed:
+            self.warnings[f"skipped a file: {reason}"] += 1
+        else:
+            self._list(name, 0, reason)
+
+    def repeated(self) -> None:
+        """An input whose content is in the dataset already."""
+        self.files["skipped"] += 1
+        self.warnings["an input was skipped: its content is already in the dataset"] += 1
+
+    def read(
+        self,
+        name: str,
+        format_name: str,
+        counts: Counter[str],
+        rejects: list[tuple[str, int, str]],
+        notes: Counter[str],
+    ) -> None:
+        """An input that was read."""
+        self.files["read"] += 1
+        self.formats[format_name] += 1
+        self.records.update(counts)
+        self.warnings.update(notes)
+        for _, ordinal, reason in rejects:
+            self._list(name, ordinal, reason)
+
+    def copies(self, count: int) -> None:
+        """Requests that turned out to be copies of calls that are counted elsewhere."""
+        moved = max(0, count)
+        self.records["duplicate"] += moved
+        self.records["duplicate_copies"] += moved
+        self.records["used"] -= moved
+
+    def _list(self, name: str, ordinal: int, reason: str) -> None:
+        if len(self.rejects) < LISTED_REJECTS:
+            self.rejects.append({"file": name, "line": ordinal, "reason": reason})
+
+    def receipt(
+        self, tables: dict[str, pl.DataFrame], first_row: int, tokenizer: str, path: Path | None
+    ) -> dict[str, Any]:
+        """The receipt (command-line contract `ingest`) of the requests from row `first_row` on."""
+        sources = tables["sources"]
+        new = tables["requests"].filter(pl.col("request_id") >= first_row)
+        counts = {k: self.records[k] for k in ("used", "rejected", "duplicate", "ignored")}
+        used = sources.filter(pl.col("source_id").is_in(new["source_id"].unique().to_list()))
+        blocks: Any = used["native_block_tokens"].max()
+        basis = used["time_basis"].unique().to_list() or ["none"]
+        units = used["time_unit"].drop_nulls().unique().to_list()
+        tokenized = bool(used["tokenizer"].drop_nulls().len())
+        warnings = [text if n == 1 else f"{text} (× {n:,})" for text, n in self.warnings.items()]
+        if used.filter(pl.col("lengths") == "tokenizer").height:
+            warnings.append(f"lengths counted with {tokenizer} are estimates where the model's own tokenizer differs")
+        return {
+            "dataset": "" if path is None else str(path),
+            "formats": dict(sorted(self.formats.items())),
+            "files": dict(self.files),
+            "records": {"read": sum(counts.values()), **counts},
+            "requests": new.height,
+            "sessions": new["session_id"].drop_nulls().n_unique(),
+            "input_tokens": _known_sum(new["input_tokens"]),
+            "output_tokens": _known_sum(new["output_tokens"]),
+            "unknown_usage_requests": new["input_tokens"].null_count(),
+            "incomplete_output_requests": new.filter(pl.col("output_complete").eq(False)).height,
+            "failed_attempts": self.records["failed_attempt"],
+            "block_size": blocks if blocks and blocks > 1 else None,
+            "tokenizer": tokenizer if tokenized else None,
+            "time_basis": basis[0] if len(basis) == 1 else "mixed",
+            "time_unit": units[0] if len(units) == 1 else ("mixed" if units else None),
+            "rejects": self.rejects,
+            "warnings": warnings[:LISTED_WARNINGS],
+        }
+
+
+def _known_sum(series: pl.Series) -> int | None:
+    known = series.drop_nulls()
+    return int(known.sum()) if known.len() else None
+
+
+def tool_version() -> str:
+    """The installed version."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("tracetower")
+    except PackageNotFoundError:
+        return "0"
