@@ -124,7 +124,9 @@ class _Sessions:
             call, result = as_dict(block.get("toolCall")), as_dict(block.get("toolResult"))
             if block.get("type") == "toolRequest":
                 given = as_dict(call.get("value")) or call
-                block = {"type": "tool_use", "id": block.get("id"), **given}
+                # Tools are named extension__tool.
+                tool = str(given.get("name")).rpartition("__")[2]
+                block = {"type": "tool_use", "id": block.get("id"), "name": tool, "input": given.get("arguments")}
             elif block.get("type") == "toolResponse":
                 body = result.get("value", result.get("error"))
                 body = as_dict(body).get("content", body)

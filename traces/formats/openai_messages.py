@@ -47,11 +47,8 @@ def sniff(head: Any, name: str) -> float:
 def _schema(head: Any) -> list[str]:
     import polars as pl
 
-    source = next((s for s in head.siblings.values() if s.name.endswith(head.name)), None)
-    if source is None:
-        return []
     try:
-        return list(pl.read_parquet_schema(source.local_path()))
+        return list(pl.read_parquet_schema(head.source.local_path()))
     except (OSError, pl.exceptions.PolarsError):
         return []
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, document
-from traces.formats.agent_parts import Part, PartMaker, as_dict, as_list, text_of
+from traces.formats.agent_parts import Part, PartMaker, as_dict, as_list, seconds, text_of
 from traces.formats.agent_turns import Thread
 from traces.records import Context
 from traces.usage import normalise
@@ -27,7 +27,7 @@ def is_call(value: dict[str, Any]) -> bool:
 def threads(source: Source, context: Context, ledger: Ledger) -> list[Thread]:
     """The conversations of all logs in the folder of `source`."""
     make = PartMaker(context, exact=True)
-    calls = sorted(_calls(source, ledger), key=lambda call: _number(call.get("timestamp")) or 0.0)
+    calls = sorted(_calls(source, ledger), key=lambda call: seconds(call.get("timestamp")) or 0.0)
     found: list[Thread] = []
     for ordinal, call in enumerate(calls, 1):
         ledger.used += 1
@@ -39,7 +39,7 @@ def threads(source: Source, context: Context, ledger: Ledger) -> list[Thread]:
         thread = _continued(found, whole)
         choice = as_dict(next(iter(as_list(response.get("choices"))), None))
         told = make.message({"role": "assistant", **as_dict(choice.get("message"))})
-        end, took = _number(call.get("timestamp")), _number(call.get("latency_sec"))
+        end, took = seconds(call.get("timestamp")), _number(call.get("latency_sec"))
         try:
             usage = normalise(as_dict(response.get("usage")))
         except ValueError as error:
@@ -97,4 +97,6 @@ def _continued(found: list[Thread], whole: list[Part]) -> Thread:
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < 1e9 else None
