@@ -185,7 +185,13 @@ def test_a_missing_or_impossible_time_is_not_zero(tmp_path: Path) -> None:
     rows = [{"ts": None, "input_tokens": 1}, {"ts": "soon", "input_tokens": 1}, {"ts": True, "input_tokens": 1}]
     receipt, requests, _ = table(tmp_path, "t.jsonl", rows, format="table")
     assert requests["arrival_s"].to_list() == [None]
-    assert [r["reason"] for r in receipt["rejects"]] == ["time is a text that is no time", "time is no time"]
+    assert [r["reason"] for r in receipt["rejects"]] == ["time is a text that is no time", "a time is no number"]
+
+
+def test_milliseconds_read_as_seconds_are_refused_with_the_way_out(tmp_path: Path) -> None:
+    rows = [{"ts": 1, "input_tokens": 1}, {"ts": 1772951940000, "input_tokens": 1}]
+    receipt, _, _ = table(tmp_path, "t.jsonl", rows)
+    assert "--time-unit" in receipt["rejects"][0]["reason"]
 
 
 # retries and copies ---------------------------------------------------------------------------------------------

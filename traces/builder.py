@@ -19,6 +19,8 @@ from traces.records import Blocks, Note, Prompt, Record, Reject, Request, Sessio
 from traces.schema import REQUESTS, polars_schema
 
 FLUSH_ROWS = 2048
+MAX_TOKENS = 1 << 48
+FIRST_US, FARTHEST_US = -62_000_000_000_000_000, 250_000_000_000_000_000  # µs since 1970: the years 5 to 9892
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _FROM_REQUEST = [
@@ -164,7 +166,7 @@ class Builder:
         row = self.sessions[self.session_id(session.key)]
         for name in ("agent", "agent_version", "role", "started_at_us", "head_tokens"):
             value = getattr(session, name)
-            if value is not None:
+            if value is not None and not (isinstance(value, int) and abs(value) >= FARTHEST_US):
                 row[name] = value
         for name in ("parent_key", "forked_from_key"):
             value = getattr(session, name)
@@ -241,7 +243,7 @@ class Builder:
 
     def _block_row(self, row: int, request: Request, prompt: Blocks, session: int | None) -> Blocks | None:
         tokens = request.input_tokens
-        if tokens is None:
+        if tokens is None or not 0 <= tokens < MAX_TOKENS:
             return None
         block = prompt.block_tokens
         space = self._space_of.get((prompt.namespace, block))
@@ -284,15 +286,31 @@ class Builder:
                 self.counts["rejected"] += 1
                 self.rejects.append((self.input.label, request.ordinal, "hash_ids are not whole numbers or strings"))
         pending = [p for p in self._pending if p[0] not in bad] if bad else self._pending
-        if pending:
+        self._keep(pending)
+        self._blocks, self._pieces, self._pending = [], [], []
+
+    def _keep(self, pending: list[tuple[int, int | None, int, Request]]) -> None:
+        """Turn requests into columns; one with a value that no column holds is rejected, the others are kept."""
+        if not pending:
+            return
+        try:
             self.frames.append(self._columns(pending))
             self.counts["used"] += len(pending)
-        self._blocks, self._pieces, self._pending = [], [], []
+        except (OverflowError, TypeError, ValueError, pl.exceptions.PolarsError):
+            if len(pending) == 1:
+                self.counts["rejected"] += 1
+                self.rejects.append((self.input.label, pending[0][3].ordinal, "a number that is absurdly large"))
+                return
+            half = len(pending) // 2
+            self._keep(pending[:half])
+            self._keep(pending[half:])
 
     def _columns(self, pending: list[tuple[int, int | None, int, Request]]) -> pl.DataFrame:
         requests = [p[3] for p in pending]
         fields = dict(zip(Request._fields, zip(*requests, strict=True), strict=True))
         arrival: list[Any] = [None if a is None else round(a * 1e6) for a in fields["arrival_s"]]
+        if any(a is not None and not FIRST_US < a < FARTHEST_US for a in arrival):
+            raise OverflowError("a time that no calendar has")
         basis = fields["time_basis"]
         if "trace" in basis:
             known = next((a for a, b in zip(arrival, basis, strict=True) if b == "trace" and a is not None), None)

@@ -20,8 +20,8 @@ def seconds_per(unit: str) -> float:
     return UNITS[unit]
 
 
-LONGEST_S = 4e12
-"""A larger time does not fit into 64 bits of µs."""
+LONGEST_S = 2.5e11
+"""A larger number of seconds lies behind the year 9999, where calendars end."""
 
 
 def to_seconds(value: object, unit: str) -> float | None:
@@ -39,7 +39,7 @@ def to_seconds(value: object, unit: str) -> float | None:
     seconds_per(unit)
     seconds = value / PER_SECOND[unit]  # a division rounds once: 700 ms are 0.7 s
     if abs(seconds) > LONGEST_S:
-        raise ValueError("a time is no time: is the unit right (--time-unit)?")
+        raise ValueError("a time behind the year 9999: name the unit (--time-unit ms, us or ns)")
     return seconds
 
 

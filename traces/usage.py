@@ -7,6 +7,7 @@ provider's name only where two meanings share one shape.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -36,10 +37,15 @@ def normalise(usage: Mapping[str, Any] | None, provider: str | None = None, disj
     who = (provider or "").lower()
     if disjoint is not None:
         who = "disjoint" if disjoint else "inclusive"
-    for rule in RULES:
-        if rule.fits(usage, who):
-            return rule.read(usage, who)._replace(rule=rule.name)
-    return Usage()
+    rule = _rule(tuple(usage), who)
+    return Usage() if rule is None else rule.read(usage, who)._replace(rule=rule.name)
+
+
+@functools.lru_cache(1024)
+def _rule(fields: tuple[str, ...], who: str) -> Rule | None:
+    """The first rule that fits; remembered, because it only depends on the fields' names and the provider."""
+    names = dict.fromkeys(fields)
+    return next((rule for rule in RULES if rule.fits(names, who)), None)
 
 
 Fits = Callable[[Mapping[str, Any], str], bool]

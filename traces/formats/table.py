@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
@@ -11,12 +10,11 @@ from typing import Any
 
 import orjson
 
-from traces.clock import parse_time, seconds_per
+from traces.clock import parse_time, to_seconds
 from traces.formats import table_rows
 from traces.formats.table_columns import PROMPTS, Columns, checked_mapping, resolve
 from traces.formats.table_prompts import Prompts
 from traces.formats.table_values import (
-    LONGEST_TIME_S,
     duration,
     failed,
     failed_with,
@@ -77,7 +75,6 @@ class _Table:
         self.parents: dict[str, str] = {}
         self.assumed_block = 0
         self.assumed_lengths = 0
-        self.far_times = 0
         self.requests = 0
         self.with_prompt = 0
 
@@ -219,15 +216,10 @@ class _Table:
                     raise ValueError(f"{meaning} is a text that is no time")
                 return seconds, "wall"
             value = number
-        if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-            raise ValueError(f"{meaning} is no time")
-        seconds = float(value) * seconds_per(self.context.time_unit or unit_in(column))
-        if not math.isfinite(seconds) or abs(seconds) > 1e12 * 5:
-            raise ValueError(f"{meaning} is no time")
-        if abs(seconds) > LONGEST_TIME_S:
-            self.far_times += 1
-            return seconds, "trace"
-        return seconds, "wall" if seconds >= EPOCH_FROM else "trace"
+        if isinstance(value, Decimal):
+            value = float(value)
+        seconds = to_seconds(value, self.context.time_unit or unit_in(column))
+        return seconds, "wall" if seconds is not None and seconds >= EPOCH_FROM else "trace"
 
     def _lasted(self, row: dict[str, Any], columns: Columns, arrival: float | None, basis: str) -> float | None:
         lasted = duration(row, columns, "duration")
@@ -270,11 +262,6 @@ class _Table:
         if self.assumed_lengths:
             yield Note(
                 f"{self.assumed_lengths:,} rows have hash_ids and no input_tokens: each id was counted as a whole block"
-            )
-        if self.far_times:
-            yield Note(
-                f"{self.far_times:,} times are more than 6,000 years of seconds: if they are milliseconds or smaller, "
-                "name the unit with --time-unit"
             )
         if self.prompts.guesses:
             yield Note(

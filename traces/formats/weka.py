@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from traces.formats.hash_rows import BlockSize, Count
 from traces.records import Blocks, Context, Record, Reject, Request, Session, Skipped
 from traces.sources import Head, Source, TooLarge, parse_json
 
@@ -24,8 +25,8 @@ class _Entry(msgspec.Struct, rename={"input": "in", "output": "out"}):
     t: float | None = None
     type: str = "n"
     model: str | None = None
-    input: int | None = None
-    output: int | None = None
+    input: Count | None = None
+    output: Count | None = None
     hash_ids: msgspec.Raw = msgspec.Raw(b"null")
     input_types: list[str] | None = None
     output_types: list[str] | None = None
@@ -34,16 +35,16 @@ class _Entry(msgspec.Struct, rename={"input": "in", "output": "out"}):
     ttft: float | None = None
     requests: list[msgspec.Raw] | None = None
     duration_ms: float | None = None
-    tool_tokens: int | None = None
-    system_tokens: int | None = None
+    tool_tokens: Count | None = None
+    system_tokens: Count | None = None
 
 
 class _File(msgspec.Struct):
     requests: list[msgspec.Raw]
-    block_size: int | None = None
+    block_size: BlockSize | None = None
     hash_id_scope: str | None = None
-    tool_tokens: int | None = None
-    system_tokens: int | None = None
+    tool_tokens: Count | None = None
+    system_tokens: Count | None = None
 
 
 _decode_file = msgspec.json.Decoder(_File).decode
