@@ -89,8 +89,8 @@ def computed_reuse(
         if used >= 0:
             break
         room *= 2
-    request, blocks, distance, last = (column[:used] for column in runs)
-    return ComputedReuse(request, blocks, distance, arrival[request] - computed[last], running)
+    request, last = runs[0][:used], runs[3][:used]
+    return ComputedReuse(request, runs[1][:used], runs[2][:used], arrival[request] - computed[last], running)
 
 
 @njit(cache=True)
@@ -124,7 +124,7 @@ def _replay(
     reached = np.empty(64, np.int64)
     running = np.empty(count, np.int32)
     runners = 0
-    cached = np.int64(0)
+    cached: Any = np.int64(0)
     touched = 0
     runs = 0
     for rank in range(count):
@@ -182,11 +182,11 @@ def _replay(
                 i -= 1
             known = at == reached[s]
         for u in range(begin, runs):
-            older = np.int64(0)
-            i = np.int64(run_last[u]) + 1
-            while i > 0:
-                older += newer[i]
-                i &= i - 1
+            older: Any = np.int64(0)
+            slot: Any = np.int64(run_last[u]) + 1
+            while slot > 0:
+                older += newer[slot]
+                slot &= slot - 1
             run_distance[u] = cached - older
             run_last[u] = rows[done[run_last[u]]]
     return runs
@@ -196,7 +196,7 @@ def _replay(
 def _touch(
     path: Any, reach: Any, above: Any, base: Any, first: Any, height: Any, depth: Any, toucher: Any, leaf: Any,
     place: Any, newer: Any, crossed: Any, reached: Any,
-) -> int:  # fmt: skip
+) -> Any:  # fmt: skip
     """Make `place` the last to touch the path to `leaf`; returns how many blocks are new to the cache."""
     if leaf < 0:
         return 0

@@ -1,13 +1,128 @@
-"""Where consecutive prompts of a chain part."""
+"""Where consecutive prompts of a chain part, what that loses, and the hit rate if the changing lines were not there."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import polars as pl
+
+from analysis.changed_tree import Change, changed_tree
+from analysis.misses import matches
 from analysis.question import Question
+from analysis.reuse import reuse
 from analysis.warehouse import Warehouse
+
+BRANCHING = ("first", "fork", "rewind")
+"""Transitions that continue another prompt than the session's last: they part from it and lose nothing by that."""
+
+MOST_RECOMPUTED = 12
+"""Kinds of divergence whose what-ifs are recomputed, those that lose most first; of the others they are null."""
+
+
+def parted(warehouse: Warehouse, question: Question) -> pl.DataFrame:
+    """Every divergence of the selected requests that loses tokens.
+
+    Returns:
+        Columns of the table `divergences` with kind filled by the transition where it is not known, and row,
+        previous_row, session (codes), lost_tokens = max(0, min(n, m) − the longest match with anyone).
+    """
+    prepared = warehouse.prepare(question)
+    loaded, kinds = warehouse.loaded(), warehouse.kinds()
+    found = matches(warehouse, prepared)
+    count = len(loaded.leaf)
+    ids = loaded.requests["request_id"]
+    rows = pl.DataFrame({"request_id": ids, "row": np.arange(count)})
+    known = loaded.leaf >= 0
+    prefix = np.where(known, loaded.tree.end[np.maximum(loaded.leaf, 0)], 0)
+    table = (
+        warehouse.dataset.read("divergences")
+        .join(rows, on="request_id", how="inner", maintain_order="left")
+        .join(
+            rows.rename({"request_id": "previous_request_id", "row": "previous_row"}),
+            on="previous_request_id",
+            how="inner",
+            maintain_order="left",
+        )
+        .join(warehouse.grouped(question, "all").select("row"), on="row", how="semi", maintain_order="left")
+    )
+    row, previous = table["row"].to_numpy(), table["previous_row"].to_numpy()
+    lost = np.minimum(prefix[row], prefix[previous]) - np.maximum(found.tokens[row], table["start_token"].to_numpy())
+    transition = kinds["transition"].gather(row)
+    return (
+        table.with_columns(
+            session=pl.Series(loaded.session[row]),
+            lost_tokens=pl.Series(np.maximum(lost, 0)),
+            transition=transition,
+            follows=pl.Series(kinds["previous_row"].to_numpy()[row] == previous),
+        )
+        .filter("follows", pl.col("lost_tokens") > 0, ~pl.col("transition").is_in(list(BRANCHING)))
+        .with_columns(
+            kind=pl.coalesce("kind", pl.col("transition").replace(dict.fromkeys(("append", "retry"), "tail")))
+        )
+        .drop("follows")
+    )
 
 
 def divergences(warehouse: Warehouse, question: Question) -> list[dict[str, Any]]:
-    """Placeholder until the table is there."""
-    return []
+    """Divergences by kind and role, those that lose most first, in the contract's keys.
+
+    `same_place_requests`: how many of them begin at the commonest place. The three what-ifs are the ceiling of the
+    selected requests if the changing lines were removed, the same in all prompts of a session, or last.
+
+    Raises:
+        BadQuestion: a block size, arrival model or window that makes no sense here.
+    """
+    found = parted(warehouse, question)
+    rows = []
+    for (kind, role), group in found.group_by("kind", "role", maintain_order=True):
+        place = group["start_token"].value_counts(sort=True)
+        rows.append(
+            {
+                "kind": kind,
+                "role": role,
+                "requests": group.height,
+                "sessions": group["session"].n_unique(),
+                "lost_tokens": int(group["lost_tokens"].sum()),
+                "start_token_p50": _median(group["start_token"]),
+                "message_p50": _median(group["message"]),
+                "same_place_requests": int(place["count"][0]),
+            }
+        )
+    rows.sort(key=lambda row: (-row["lost_tokens"], row["kind"], row["role"]))
+    for place_in_list, row in enumerate(rows):
+        group = found.filter(pl.col("kind") == row["kind"], pl.col("role") == row["role"])
+        told = what_ifs(warehouse, question, group) if place_in_list < MOST_RECOMPUTED else None
+        names = ("what_if_removed", "what_if_constant", "what_if_moved_to_end")
+        row |= dict(zip(names, told or (None, None, None), strict=True))
+    return rows
+
+
+def what_ifs(warehouse: Warehouse, question: Question, changes: pl.DataFrame) -> tuple[float | None, ...]:
+    """Ceilings of the selected requests with the changing lines removed, constant, moved to the end of the prompt."""
+    prepared = warehouse.prepare(question)
+    loaded, arrived = warehouse.loaded(), warehouse.arrived(question.arrivals)
+    selected = np.zeros(len(loaded.leaf), np.bool_)
+    selected[warehouse.grouped(question, "all")["row"].to_numpy()] = True
+    found = matches(warehouse, prepared)
+    change = Change(*(changes[name].to_numpy().astype(np.int64) for name in Change._fields))
+    tree = loaded.tree
+    given = (
+        tree.parent, tree.start, tree.end, loaded.leaf, arrived.order, loaded.session, found.row, found.tokens, change,
+    )  # fmt: skip
+    removed, constant = changed_tree(*given, False), changed_tree(*given, True)
+    rates = []
+    for made, leaf in ((removed, removed.leaf), (constant, constant.leaf), (removed, removed.moved)):
+        runs = reuse(
+            made.parent, made.start, made.end, leaf, arrived.order, arrived.arrival_s, prepared.block_size
+        )  # fmt: skip
+        prefix = np.where(leaf >= 0, made.end[np.maximum(leaf, 0)], 0)[selected].sum()
+        hit = int(runs.hit_blocks[selected].sum()) * prepared.block_size
+        rates.append(hit / int(prefix) if prefix else None)
+    return tuple(rates)
+
+
+def _median(values: pl.Series) -> int | None:
+    """The lower median: a place that was met."""
+    told = values.drop_nulls().sort()
+    return int(told[(len(told) - 1) // 2]) if len(told) else None

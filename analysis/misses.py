@@ -164,8 +164,8 @@ def _check(warehouse: Warehouse, prepared: Prepared, cache: Cache) -> None:
 
 def _frame_depths(runs: pl.DataFrame, count: int, capacity: int | None, ttl_s: float | None) -> Depths:
     gap = runs["gap_s"].fill_null(np.nan).to_numpy()
-    columns = (runs[name].to_numpy() for name in ("request", "blocks", "distance_blocks"))
-    return depths(*columns, gap, count, capacity, ttl_s)
+    request, blocks, distance = (runs[name].to_numpy() for name in ("request", "blocks", "distance_blocks"))
+    return depths(request, blocks, distance, gap, count, capacity, ttl_s)
 
 
 def _roles(loaded: Any, first_seen: NDArray[np.int64]) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,15 +39,15 @@ def replica_depths(
             from analysis.computed_reuse import computed_at, computed_reuse
 
             computed, _ = computed_at(loaded.requests, arrived.arrival_s)
-            late = computed_reuse(loaded.paths, tree.end, loaded.leaf, rows, arrived.arrival_s, computed, block)
-            found = (late.request, late.blocks, late.distance_blocks, late.gap_s)
+            found: Any = computed_reuse(loaded.paths, tree.end, loaded.leaf, rows, arrived.arrival_s, computed, block)
         else:
-            runs = reuse(
+            found = reuse(
                 tree.parent, tree.start, tree.end, np.where(replica == number, loaded.leaf, -1), arrived.order,
                 arrived.arrival_s, block, None, loaded.paths,
             )  # fmt: skip
-            found = (runs.request, runs.blocks, runs.distance_blocks, runs.gap_s)
-        held += depths(*found, len(held), capacity, cache.ttl_s).held
+        held += depths(
+            found.request, found.blocks, found.distance_blocks, found.gap_s, len(held), capacity, cache.ttl_s
+        ).held
     return held
 
 

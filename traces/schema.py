@@ -90,6 +90,22 @@ PREFIXES: Table = (
     ),
 )
 
+DIVERGENCES: Table = (
+    Column("request_id", pl.Int64, "", "a prompt that parts from its session's previous one before either ends"),
+    Column("previous_request_id", pl.Int64, "", "that previous request"),
+    Column("start_token", pl.Int64, "tokens", "tokens that both share"),
+    Column("role", pl.String, "", "role of the message in which they part"),
+    Column("message", pl.Int32, "", "which message part that is, from 0"),
+    Column("line_token", pl.Int64, "tokens", "where the changed lines (native blocks of a hash trace) begin"),
+    Column("line_tokens", pl.Int64, "tokens", "length of the changed lines in this prompt; 0: they were taken out"),
+    Column("previous_line_tokens", pl.Int64, "tokens", "their length in the previous prompt; 0: they were put in"),
+    Column("resumed_tokens", pl.Int64, "tokens", "tokens alike in both prompts right behind the changed lines"),
+    Column(
+        "kind", pl.String, "", "clock | nonce | working_directory | tool_schema | stripped_reasoning | reminder | image"
+        " | whitespace | summary; null where it is not known",
+    ),
+)  # fmt: skip
+
 REJECTS: Table = (
     Column("input_label", pl.String, "", "the input"),
     Column("record_ordinal", pl.Int64, "", "line or entry in the input, from 1; 0 for the input itself"),
@@ -101,6 +117,7 @@ TABLES: dict[str, Table] = {
     "sessions": SESSIONS,
     "requests": REQUESTS,
     "prefixes": PREFIXES,
+    "divergences": DIVERGENCES,
     "rejects": REJECTS,
 }
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from traces.builder import Builder, Input
 from traces.dataset import Dataset
 from traces.digests import KeyedDigest
+from traces.divergences import divergence_table
 from traces.prefixes import Nodes, PrefixTree
 from traces.records import ROLES
 from traces.schema import PREFIXES, REJECTS, REQUESTS, SESSIONS, SOURCES, polars_schema
@@ -65,6 +66,7 @@ def finish(builder: Builder) -> tuple[dict[str, pl.DataFrame], dict[str, Any], i
         "sessions": sessions,
         "requests": requests.cast(polars_schema(REQUESTS)),
         "prefixes": _prefixes(builder.tree),
+        "divergences": _divergences(builder, rows),
         "rejects": pl.DataFrame(builder.rejects, schema=polars_schema(REJECTS), orient="row"),
     }
     return tables, _private(builder, copies, rows), copies.height
@@ -144,6 +146,11 @@ def _with_turns(rows: pl.DataFrame) -> pl.DataFrame:
     turn = np.empty(order.size, np.int32)
     turn[order] = np.arange(order.size) - np.repeat(first, np.diff(np.append(first, order.size)))
     return rows.with_columns(turn=pl.Series(turn).set(pl.Series(session < 0), None))
+
+
+def _divergences(builder: Builder, rows: pl.DataFrame) -> pl.DataFrame:
+    native = np.array([s[2] or 1 for s in builder.sources], np.int64)
+    return divergence_table(builder.tree, rows, native, [s[6] for s in builder.sources])
 
 
 def _sources(builder: Builder) -> pl.DataFrame:

@@ -39,11 +39,15 @@ spaces or tabs; 400,000 are safe."""
 
 
 class Tokenizer(NamedTuple):
-    """A vocabulary. `digest` is the sha256 of its file ("" for bytes): what a dataset was counted with."""
+    """A vocabulary. `digest` is the sha256 of its file ("" for bytes): what a dataset was counted with.
+
+    `vocabulary` gives the bytes of every token by id (b"" where there is none).
+    """
 
     name: str
     digest: str
     encode_chunk: Callable[[str], list[int]]
+    vocabulary: Callable[[], list[bytes]] | None = None
 
     def count(self, text: str) -> int:
         """Tokens of `text`, every character of it taken as text: `<|endoftext|>` is not special."""
@@ -101,7 +105,7 @@ def load_tokenizer(name: str = DEFAULT_TOKENIZER) -> Tokenizer:
         ValueError: No such name or file, or the file is no vocabulary.
     """
     if name == "bytes":
-        return Tokenizer("bytes", "", lambda text: list(text.encode()))
+        return Tokenizer("bytes", "", lambda text: list(text.encode()), lambda: [bytes([byte]) for byte in range(256)])
     if name in RANKS_SHA256:
         return _from_ranks(name, name, _bundled_ranks(name))
     path = Path(name)
@@ -148,7 +152,14 @@ def _from_ranks(name: str, pattern_of: str, data: bytes) -> Tokenizer:
         # tiktoken would panic on the first byte without a rank.
         raise ValueError(f"{name} is no complete tiktoken ranks file: {missing} of the 256 single bytes have no rank")
     encoding = tiktoken.Encoding(name, pat_str=_pattern(pattern_of, ranks), mergeable_ranks=ranks, special_tokens={})
-    return Tokenizer(name, digest, encoding.encode_ordinary)
+
+    def vocabulary() -> list[bytes]:
+        found = [b""] * (max(ranks.values()) + 1)
+        for token, rank in ranks.items():
+            found[rank] = token
+        return found
+
+    return Tokenizer(name, digest, encoding.encode_ordinary, vocabulary)
 
 
 def _pattern(name: str, ranks: dict[bytes, int]) -> str:
@@ -179,4 +190,7 @@ def _from_json(path: Path, data: bytes) -> Tokenizer:
         ids: list[int] = tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
-    return Tokenizer(path.name, hashlib.sha256(data).hexdigest(), encode)
+    def vocabulary() -> list[bytes]:
+        return [tokenizer.decode([rank]).encode() for rank in range(tokenizer.get_vocab_size())]
+
+    return Tokenizer(path.name, hashlib.sha256(data).hexdigest(), encode, vocabulary)

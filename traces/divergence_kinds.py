@@ -1,0 +1,171 @@
+"""What kind of change parts two prompts: named from their texts or the roles of what differs, kept without text."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NamedTuple
+
+KINDS = (
+    "clock",
+    "nonce",
+    "working_directory",
+    "tool_schema",
+    "stripped_reasoning",
+    "reminder",
+    "image",
+    "whitespace",
+    "summary",
+)
+"""Clock or date · random id or nonce · working directory or git state · tool order or schema · reasoning that is no
+longer sent · injected reminder · image · whitespace or re-serialisation · summary."""
+
+WINDOW_CHARS = 400
+"""How much of two texts is compared when only their layout may differ."""
+
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_DAY = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?"
+_CLOCK = re.compile(
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)?"
+    r"(?:\s?(?:Z|UTC|[+-]\d{2}:?\d{2}))?"
+    r"|\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:\s?[ap]m)?"
+    rf"|(?:{_DAY},?\s+)?(?:\d{{1,2}}\s+{_MONTH}|{_MONTH}\s+\d{{1,2}})(?:(?:st|nd|rd|th)?,?\s+\d{{4}})?"
+    rf"|\b{_DAY}\b|\b1[4-9]\d{{8}}(?:\d{{3}}|\.\d+)?\b",
+    re.IGNORECASE,
+)
+_CLOCK_WORD = re.compile(r"\b(?:time|date|today|now|clock|timestamp|uptime|elapsed)\b", re.IGNORECASE)
+_PLACE_WORD = re.compile(
+    r"\b(?:cwd|pwd|working[ _-]?dir(?:ectory)?|current[ _-]?dir(?:ectory)?|workspace|git|branch|HEAD|commit|worktree"
+    r"|modified|untracked|staged|ahead|behind)\b|^\s?[MADRCU?]{1,2} [\w./-]+$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PATH = re.compile(r"(?:~|\b[A-Za-z]:)?(?:[/\\][\w.@+-]+){2,}[/\\]?")
+_REASONING = re.compile(r"</?(?:think|thinking|reasoning|thought)>|\[(?:thinking|reasoning)\]", re.IGNORECASE)
+_SUMMARY = re.compile(
+    r"<(?:conversation[_-])?summary>"
+    r"|\bsummary of (?:the |our |this )?(?:conversation|session|work|earlier|previous|history)"
+    r"|\bcontinued from a previous (?:conversation|session)|\b(?:conversation|history|context) (?:was|has been|is)"
+    r" (?:summari[sz]ed|compacted|condensed)",
+    re.IGNORECASE,
+)
+_REMINDER = re.compile(r"<system[-_]reminder>|<reminder>|\breminder\b|\bremember to\b|\btodo list\b", re.IGNORECASE)
+_IMAGE = re.compile(r"\[image|<image|image/(?:png|jpe?g|webp|gif)|data:image", re.IGNORECASE)
+_SCHEMA = re.compile(r'"(?:parameters|input_schema|inputSchema|json_schema)"\s*:|"type"\s*:\s*"function"')
+_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]*")
+_JOINED = re.compile(r"[0-9A-Za-z_:./\\@+~%-]")
+
+
+class Side(NamedTuple):
+    """One prompt at the place where two part. `text`: the span ("" where it is empty, None where it is not known),
+    `ahead`: the text from the span's start on, `role`: of what stands there."""
+
+    role: str
+    text: str | None
+    ahead: str = ""
+
+
+def name_kind(before: Side, after: Side, compaction: bool = False) -> str | None:
+    """Name the change from `before` (the earlier prompt) to `after`; None where nothing fits.
+
+    `compaction`: the source says that the history was compacted before the later prompt.
+    """
+    roles = (before.role, after.role)
+    if compaction or after.role == "summary":
+        return "summary"
+    if "image" in roles:
+        return "image"
+    if before.role == "reasoning" and after.role != "reasoning":
+        return "stripped_reasoning"
+    if "tools" in roles:
+        return "tool_schema"
+    if before.text is None or after.text is None:
+        return "reminder" if _inserted(before, after) and after.role in ("system", "user") else None
+    return _from_texts(before, after, before.text, after.text)
+
+
+def _inserted(before: Side, after: Side) -> bool:
+    return before.text == "" or after.text == ""
+
+
+def _from_texts(before: Side, after: Side, a: str, b: str) -> str | None:
+    if _SUMMARY.search(b) and not _SUMMARY.search(a):
+        return "summary"
+    if _REASONING.search(a) and not _REASONING.search(b):
+        return "stripped_reasoning"
+    if bool(_REMINDER.search(a)) != bool(_REMINDER.search(b)):
+        return "reminder"
+    if _IMAGE.search(a) or _IMAGE.search(b):
+        return "image"
+    if _same_but_layout(a, b) or _same_but_layout(before.ahead[:WINDOW_CHARS], after.ahead[:WINDOW_CHARS]):
+        return "whitespace"
+    if _SCHEMA.search(a) or _SCHEMA.search(b):
+        return "tool_schema"
+    if _inserted(before, after):
+        return "working_directory" if _PLACE_WORD.search(a or b) else None
+    low, high_a, high_b = _differing(a, b)
+    if _overlaps(_CLOCK, a, low, high_a) and _overlaps(_CLOCK, b, low, high_b):
+        return "clock"
+    if _overlaps(_PATH, a, low, high_a) or _overlaps(_PATH, b, low, high_b) or _PLACE_WORD.search(a + "\n" + b):
+        return "working_directory"
+    if _CLOCK_WORD.search(a[:low]) and a[low:high_a].strip(" .:0123456789") == "":
+        return "clock"
+    if _is_id(_word(a, low, high_a)) and _is_id(_word(b, low, high_b)):
+        return "nonce"
+    return None
+
+
+def _same_but_layout(a: str, b: str) -> bool:
+    """Whether two texts differ in whitespace, escapes or the layout of JSON only."""
+    if a == b:
+        return False
+    bare_a, bare_b = _bare(a), _bare(b)
+    size = min(len(bare_a), len(bare_b))
+    if size >= 2 and (bare_a == bare_b or (size >= WINDOW_CHARS // 4 and bare_a[:size] == bare_b[:size])):
+        return True
+    try:
+        return bool(json.loads(a) == json.loads(b))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"\s+|\\[nrt]", "", text)
+
+
+def _differing(a: str, b: str) -> tuple[int, int, int]:
+    """Where two texts differ: from the same place in both, up to a place in each."""
+    size = min(len(a), len(b))
+    low = next((i for i in range(size) if a[i] != b[i]), size)
+    tail = 0
+    while tail < size - low and a[-1 - tail] == b[-1 - tail]:
+        tail += 1
+    return low, len(a) - tail, len(b) - tail
+
+
+def _overlaps(pattern: re.Pattern[str], text: str, low: int, high: int) -> bool:
+    high = max(high, low + 1)
+    return any(m.start() < high and m.end() > low for m in pattern.finditer(text))
+
+
+def _word(text: str, low: int, high: int) -> str:
+    while low > 0 and _JOINED.match(text[low - 1]):
+        low -= 1
+    while high < len(text) and _JOINED.match(text[high]):
+        high += 1
+    return text[low:high]
+
+
+def _is_id(word: str) -> bool:
+    """Whether a word looks drawn at random: digits among its letters, or a long run without vowels' rhythm."""
+    parts: list[str] = _ID.findall(word)
+    last = max(parts, key=len, default="")
+    bare = last.replace("-", "").replace("_", "")
+    if len(bare) < 3:
+        return False
+    digits = sum(c.isdigit() for c in bare)
+    if digits:
+        return True
+    if len(bare) >= 4 and re.fullmatch(r"[0-9a-fA-F]+", bare):
+        return True
+    mixed = any(c.isupper() for c in bare[1:]) and any(c.islower() for c in bare)
+    return len(bare) >= 8 and (mixed or not re.search(r"[aeiou]", bare, re.IGNORECASE))
