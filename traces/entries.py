@@ -23,6 +23,9 @@ MESSAGE_TOKENS = 4
 PIECE_CHARS = 256
 """Texts are cut at line ends into pieces of at least this many characters: prompts part no coarser than that."""
 
+ENGINE_IDS = 1 << 40
+"""Added to token ids that an engine logged."""
+
 CACHED_BYTES = 256 << 20
 KNOWN_MESSAGES = 100_000
 _LINE_START = re.compile(r"(?<=\n)(?=[A-Za-z])")
@@ -114,11 +117,13 @@ class Entries:
             ValueError: An id is no token id.
         """
         try:
-            units = np.array(ids, dtype=np.uint32) if not isinstance(ids, str) else np.array([])
-        except (OverflowError, TypeError, ValueError):
+            units = np.array(ids)
+        except (OverflowError, ValueError):
             raise ValueError("token ids are not whole numbers") from None
-        if units.ndim != 1 or units.dtype != np.uint32:
-            raise ValueError("token ids are no list of whole numbers")
+        if units.ndim != 1 or units.dtype.kind not in "iu" or not 0 <= int(units.min()) <= int(units.max()) < 1 << 32:
+            raise ValueError("token ids are not whole numbers from 0 to 2^32")
+        # An engine's ids never match those of the tokenizer that counts texts.
+        units = units.astype(np.uint64) | np.uint64(ENGINE_IDS)
         found = []
         for start in range(0, len(units), 256):
             run = units[start : start + 256]

@@ -70,7 +70,7 @@ class Calls:
         answer = call.answer if isinstance(call.answer, Mapping) else None
         counted = usage_of(call, answer)
         model = call.model or text_of(answer, "model", "modelVersion") or text_of(body, "model")
-        replies = [self.entries.message(one) for one in reply_messages(answer)]
+        replies = self._replies(answer)
         told = Told()
         entries: list[Entry] = []
         if body is not None:
@@ -114,6 +114,18 @@ class Calls:
             copy_rank=call.copy_rank,
         )
 
+    def _replies(self, answer: Mapping[str, Any] | None) -> list[Entry]:
+        ids = answer.get("output_token_ids") if answer is not None else None
+        if isinstance(ids, list) and ids:
+            return [_said(entry) for entry in self.entries.token_ids(ids)]
+        found: list[Entry] = []
+        for one in reply_messages(answer):
+            if isinstance(one, str):  # a completion: no message, only text behind the prompt
+                found += [_said(entry) for entry in self.entries.text(one)]
+            else:
+                found.append(self.entries.message(one))
+        return found
+
     def _earlier(
         self, body: Mapping[str, Any], answer: Mapping[str, Any] | None, own: list[Entry], replies: list[Entry]
     ) -> tuple[list[Entry], str | None]:
@@ -138,6 +150,10 @@ class Calls:
                 self._stored[conversation] = (identity, [])
         earlier = [entry for added in reversed(links) for entry in added]
         return earlier, None if at is None else f"before response {at}"
+
+
+def _said(entry: Entry) -> Entry:
+    return entry._replace(pieces=tuple(piece._replace(role="assistant") for piece in entry.pieces))
 
 
 def usage_of(call: Call, answer: Mapping[str, Any] | None) -> Usage:

@@ -63,6 +63,8 @@ READERS: dict[str, str] = {
     "langsmith": "traces.formats.langsmith",
     "managed_agents": "traces.formats.managed_agents",
     "helicone": "traces.formats.helicone",
+    "vllm_log": "traces.formats.vllm_log",
+    "sglang_log": "traces.formats.sglang_log",
 }
 """Format name -> module. A new format is one module, one line here and one test file."""
 
