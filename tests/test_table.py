@@ -145,6 +145,16 @@ def test_columns_can_be_mapped(tmp_path: Path) -> None:
     assert requests["session_id"].null_count() == 0
 
 
+def test_a_mapped_column_makes_a_table(tmp_path: Path) -> None:
+    receipt, requests, _ = table(
+        tmp_path, "m.csv", "when,toks\n1,5\n2,6\n", mapping={"ts": "when", "input_tokens": "toks"}
+    )
+    assert receipt["formats"] == {"table": 1}
+    assert requests["input_tokens"].to_list() == [5, 6]
+    with pytest.raises(ValueError, match="no such name"):
+        ingest([str(tmp_path / "m.csv")], None, Options(mapping={"nonsense": "when"}))
+
+
 def test_a_mapping_of_no_name_lists_the_names() -> None:
     with pytest.raises(ValueError, match=r"Known: .*input_tokens"):
         checked_mapping({"nonsense": "x"})

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from traces import readers
 from traces.builder import Builder
 from traces.dataset import SCHEMA_VERSION, Dataset, write_generation
+from traces.formats.table_columns import checked_mapping
 from traces.inputs import Refused, expand
 from traces.reading import LazyTokenizer, Options, ReadAhead, context_of, guarded
 from traces.receipt import Tally, tool_version
@@ -86,6 +87,7 @@ class _Ingest:
         self.tokenizer = LazyTokenizer(options.tokenizer)
         if options.format is not None:
             readers.reader(options.format)
+        checked_mapping(options.mapping)
         self.tally = Tally()
         self.bytes = 0
         self.resumed = False
@@ -230,7 +232,7 @@ class _Ingest:
                     if digest not in old:  # else a killed ingest read it, and its receipt already counts it
                         self.tally.repeated()
                     return
-            name = self.options.format or readers.detect(source)[0]
+            name = self.options.format or readers.detect(source, self.options.mapping)[0]
         except readers.UnknownFormat as error:
             self.tally.refused(source.name, str(error), skipped=not self.single, listed=True)
             return

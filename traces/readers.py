@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from typing import cast
 
 from traces.records import Reader
@@ -104,8 +105,12 @@ def refusal(head: Head) -> str | None:
     return None
 
 
-def detect(source: Source) -> tuple[str, float]:
+def detect(source: Source, mapping: Mapping[str, str] | None = None) -> tuple[str, float]:
     """The format whose reader is surest of the input's first bytes, and how sure.
+
+    Args:
+        source: the input.
+        mapping: --map NAME=COLUMN. An input that has one of the columns is a table.
 
     Raises:
         UnknownFormat: with the reason and the next step.
@@ -114,6 +119,8 @@ def detect(source: Source) -> tuple[str, float]:
     reason = refusal(head)
     if reason is not None:
         raise UnknownFormat(reason)
+    if mapping and not set(mapping.values()).isdisjoint(_columns(head)):
+        return "table", 1.0
     best, surest = "", 0.0
     for name in READERS:
         sure = reader(name).sniff(head, head.name)
@@ -125,3 +132,9 @@ def detect(source: Source) -> tuple[str, float]:
             "name it with --format, or its columns with --map"
         )
     return best, surest
+
+
+def _columns(head: Head) -> list[str]:
+    from traces.formats import table_rows
+
+    return table_rows.columns(head)

@@ -102,7 +102,7 @@ class ReadAhead:
             if path is None or id(source) in self._futures or source.size > LARGEST_REMOTE_BYTES:
                 continue
             try:
-                name = self._options.format or readers.detect(source)[0]
+                name = self._options.format or readers.detect(source, self._options.mapping)[0]
             except (readers.UnknownFormat, OSError, ValueError):
                 continue
             if getattr(readers.reader(name), "SIBLINGS", False):
