@@ -155,7 +155,8 @@ def admit(
     fleet.prefill_tokens[r] += new
     d.requests[i, ATTEMPT] += 1
     if rules.choices[SERVICE] == MODEL:
-        seconds = rules.model[0] * new + rules.model[1] * (new * float(cached) + 0.5 * new * float(new))
+        pairs = new * float(cached) + 0.5 * new * float(new)
+        seconds = rules.model[0] * new + rules.model[1] * pairs
         fleet.work_s[r] += seconds
         computed = max(now, d.replica_s[r, PREFILL_FREE]) + seconds
         d.replica_s[r, PREFILL_FREE] = computed
@@ -168,7 +169,7 @@ def admit(
     out.times[i, COMPUTED_S] = computed
     push(d, computed, COMPUTED, d.requests[i, ATTEMPT] & 255, i)
     push(d, finished, FINISHED, d.requests[i, ATTEMPT] & 255, i)
-    fleet.busy_blocks[r] = c.pinned[r] + d.replicas[r, PRIVATE_TOTAL] + d.replicas[r, WAITING_BLOCKS]
+    fleet.busy_blocks[r] = c.pinned[r] + d.replicas[r, WAITING_BLOCKS] + fleet.running[r]
 
 
 @njit(cache=True)
@@ -249,7 +250,7 @@ def leave(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, o
     d.replicas[r, PRIVATE_TOTAL] -= d.requests[i, PRIVATE]
     if a.what[i, LEAF] >= 0:
         unlock(c, r, a.what[i, LEAF], d.replicas[r, RUN_FIRST], d.requests, RUN_NEXT, a.what, LEAF)
-    fleet.busy_blocks[r] = c.pinned[r] + d.replicas[r, PRIVATE_TOTAL] + d.replicas[r, WAITING_BLOCKS]
+    fleet.busy_blocks[r] = c.pinned[r] + d.replicas[r, WAITING_BLOCKS] + fleet.running[r]
     add_running(r, -1, rules, fleet, d, out)
     s = a.what[i, SESSION]
     fleet.session_running[s] -= 1

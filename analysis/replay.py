@@ -172,7 +172,7 @@ def place(
     fleet.waiting[r] += 1
     fleet.prefill_tokens[r] += a.what[i, TOKENS]
     d.replicas[r, WAITING_BLOCKS] += blocks
-    fleet.busy_blocks[r] = c.pinned[r] + d.replicas[r, PRIVATE_TOTAL] + d.replicas[r, WAITING_BLOCKS]
+    fleet.busy_blocks[r] = c.pinned[r] + d.replicas[r, WAITING_BLOCKS] + fleet.running[r]
     return r
 
 

@@ -92,8 +92,8 @@ class ServiceModel(NamedTuple):
         prefill_s_per_token: for each token not cached.
         prefill_s_per_token_pair: attention, per pair of a new token and one before it (n c + n^2 / 2 pairs).
         decode_step_s: a step of an empty batch.
-        decode_s_per_request, decode_s_per_context_token: what each request of the batch, each token of its context
-            adds.
+        decode_s_per_request, decode_s_per_context_token: what a request of the batch and a token of its context add,
+            as the batch stands when the request is admitted.
         low, high: factors on prefill times between which the truth lies (MFU is an assumption).
     """
 
@@ -155,7 +155,8 @@ class Replay(NamedTuple):
         outcome: what happened.
         what: int64[r, 6], the requests (`analysis.replay_books.Arrivals`).
         prefix_tokens: int64[r], tokens on the path; 0 where the prompt is unknown.
-        times_known, sessions_known: whether arrival times and (any) sessions were given.
+        times_known, sessions_known, ttft_known: whether arrival times, (any) sessions and all recorded TTFTs were
+            given.
     """
 
     cell: Cell
@@ -164,6 +165,7 @@ class Replay(NamedTuple):
     prefix_tokens: NDArray[np.int64]
     times_known: bool
     sessions_known: bool
+    ttft_known: bool
 
 
 def replay(trace: Trace, cell: Cell) -> Replay:
@@ -217,7 +219,8 @@ def replay(trace: Trace, cell: Cell) -> Replay:
     memory = _memory(cell, chosen, most, names)
     outcome = run(chosen.choose, memory, caches, arrivals, rules, fleet, begin)
     on_path = np.where(leaf >= 0, np.asarray(trace.end, np.int64)[np.maximum(leaf, 0)], 0)
-    return Replay(cell, outcome, arrivals.what, on_path, times_known, sessions_known)
+    ttft_known = trace.ttft_s is not None and not bool(np.isnan(trace.ttft_s).any())
+    return Replay(cell, outcome, arrivals.what, on_path, times_known, sessions_known, ttft_known)
 
 
 def _check(trace: Trace, cell: Cell) -> None:
