@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -214,6 +215,16 @@ def kv_budget(replica: Replica) -> Budget:
         low_tokens=tokens(low_u, high_reserve),
         high_tokens=tokens(high_u, low_reserve),
         range_utilization=(low_u, high_u),
+    )
+
+
+def budget_ends(budget: Budget) -> tuple[Budget, Budget]:
+    """The careful and the bold end of a budget's range (utilisation and reserve), as budgets of their own."""
+    low, _, high = _reserves(budget.replica)
+    careful, bold = budget.range_utilization
+    return (
+        kv_budget(dataclasses.replace(budget.replica, utilization=careful, reserve_bytes=high)),
+        kv_budget(dataclasses.replace(budget.replica, utilization=bold, reserve_bytes=low)),
     )
 
 

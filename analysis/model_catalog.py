@@ -88,15 +88,31 @@ def load_model(name: str) -> Model:
 
 def _load_config(path: Path) -> Model:
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise ValueError(f"no such file: {path}; --model takes a catalogue name or the path of a config.json") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: cannot be read as a config.json: {error}") from error
+    return model_from_text(text, path.name)
+
+
+def model_from_text(text: str, name: str = "config.json") -> Model:
+    """A model from the text of a `config.json`; `name` is what the model and errors are called.
+
+    Raises:
+        ValueError: the text is not JSON.
+        ConfigError: a needed key is missing or impossible.
+    """
     try:
-        return model_from_config(config, path.name)
-    except (TypeError, ZeroDivisionError) as error:
-        raise ConfigError(f"{path.name}: not a usable config.json: {error}") from error
+        config = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"{name}: cannot be read as a config.json: {error}") from error
+    try:
+        return model_from_config(config, name)
+    except ConfigError:
+        raise
+    except (TypeError, ValueError, ArithmeticError, AttributeError, LookupError) as error:
+        raise ConfigError(f"{name}: not a usable config.json: {error}") from error
 
 
 def load_gpu(name: str) -> Gpu:

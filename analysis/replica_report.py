@@ -8,9 +8,17 @@ from typing import Any
 
 from analysis.interactivity import Service, closed_loop, decode_point, prefill_seconds, speculation_speedup
 from analysis.kv_budget import Budget, Replica, kv_budget
-from analysis.kv_layout import token_bytes
+from analysis.kv_layout import row_bytes, token_bytes
 from analysis.prefill import prefill_work
 from analysis.speculation import RATIO_NOTE, Speculation
+
+KIND_NAMES = {
+    "gqa": "keys and values",
+    "mla": "MLA latent",
+    "index": "indexer keys",
+    "compressed": "compressed latent",
+    "state": "recurrent state",
+}
 
 
 def budget_json(budget: Budget, session_tokens: Sequence[int] = (32_000, 100_000, 200_000)) -> dict[str, object]:
@@ -46,6 +54,32 @@ def budget_json(budget: Budget, session_tokens: Sequence[int] = (32_000, 100_000
         "steps": [{"name": s.name, "bytes": _whole(s.bytes), "note": s.note} for s in budget.steps],
         "sessions_at": {str(n): budget.sessions(n) for n in session_tokens},
     }
+
+
+def row_formulas(budget: Budget) -> list[dict[str, object]]:
+    """How a token's or a sequence's bytes come about, one row a kind of layer: formula in words and numbers, bytes."""
+    r = budget.replica
+    sparse = any(g.kind == "index" for g in r.model.groups)
+    rows: list[dict[str, object]] = []
+    for g in r.model.groups:
+        row = row_bytes(g, r.kv_dtype, r.engine, r.model.state_bytes, sparse)
+        local = g.local_heads(r.shards.attention_tp)
+        kept = (g.window or 1) if g.constant else 1
+        every = f" / {g.stride} tokens" if g.stride > 1 and not g.constant else ""
+        wide = f" × {g.window:,} rows" if g.constant and g.window else ""
+        parted = f" / {r.shards.dcp} context ranks" if r.shards.dcp > 1 and not g.constant else ""
+        size = row * g.layers * kept / (1 if g.constant else g.stride)
+        rows.append(
+            {
+                "kind": KIND_NAMES[g.kind] + (" in a window" if g.window else ""),
+                "per": "sequence" if g.constant else "token",
+                "whole": f"{g.layers} layers × {g.heads} heads × {row:g} B{wide}{every}",
+                "whole_bytes": size * g.heads,
+                "gpu": f"{g.layers} layers × {local} heads × {row:g} B{wide}{every}{parted}",
+                "gpu_bytes": size * local / (1 if g.constant else r.shards.dcp),
+            }
+        )
+    return rows
 
 
 def budget_notes(budget: Budget) -> list[str]:

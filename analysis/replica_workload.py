@@ -18,6 +18,24 @@ from analysis.warehouse import Warehouse, open_dataset
 Ints = NDArray[np.int64]
 
 
+class Workload(NamedTuple):
+    """What a replica has to serve, whatever it is: computed once per question, read for every budget.
+
+    `contexts`: prompt tokens of a request at p50, p90, p99 and max. `think_s`: mean gap between a session's requests.
+    `runs` is None where the order across sessions is not known (`note` says what to name) or no prompt is.
+    """
+
+    contexts: dict[str, float | None]
+    output_tokens: float | None
+    shared_prefix_tokens: float | None
+    runs: RunLengths | None
+    note: str | None
+    reuse_horizon_s: float | None
+    sessions_within_horizon: float | None
+    think_s: float | None
+    requests: int
+
+
 class RunLengths(NamedTuple):
     """The reuse runs of the selected requests and the tokens they are a share of."""
 
@@ -110,21 +128,13 @@ def _idle_sessions(warehouse: Warehouse, question: Question) -> tuple[float | No
     return (found["horizon_s"][0], found["sessions"][0]) if found.height else (None, None)
 
 
-def replica_workload(
-    budget: Budget, dataset: str | Path | Warehouse, block_size: int | None = None, arrivals: str = "recorded"
-) -> dict[str, object]:
-    """The `dataset` object of `tracetower kv-budget`: sessions of this dataset's size in the replica.
+def workload_of(warehouse: Warehouse, question: Question) -> Workload:
+    """Live contexts, replies, sharing, reuse and pauses of the question's requests.
 
-    Live context: prompt tokens over requests. In-flight output: mean output tokens. Where the order across sessions
-    is not known, the hit rates are None and `hit_rate_note` says what to name.
-
-    Raises:
-        ValueError: no dataset there, a block size that does not fit it.
+    Live context: prompt tokens over requests. Raises BadQuestion for a block size that does not fit the dataset.
     """
     from analysis.question import NeedsArrivals
 
-    warehouse = dataset if isinstance(dataset, Warehouse) else open_dataset(dataset)
-    question = Question(block_size=block_size, arrivals=arrivals)
     sizes = warehouse.query("live_context", question).row(0, named=True)
     runs, note = None, None
     try:
@@ -132,15 +142,48 @@ def replica_workload(
     except NeedsArrivals as error:
         note = str(error)
     horizon, alive = _idle_sessions(warehouse, question)
+    paused = warehouse.sql("SELECT avg(gap_s) AS think_s FROM selected WHERE gap_s IS NOT NULL", question)
+    return Workload(
+        contexts={q: sizes[q] for q in ("p50", "p90", "p99", "max")},
+        output_tokens=sizes["output_tokens_mean"],
+        shared_prefix_tokens=shared_prefix_tokens(warehouse),
+        runs=runs if runs is not None and runs.prefix_tokens else None,
+        note=note,
+        reuse_horizon_s=horizon,
+        sessions_within_horizon=alive,
+        think_s=paused["think_s"][0] if paused.height else None,
+        requests=sizes["requests"],
+    )
+
+
+def beside(budget: Budget, workload: Workload) -> dict[str, object]:
+    """The workload's sessions in this replica: the `dataset` object of `tracetower kv-budget`."""
+    runs = workload.runs
     section = dataset_section(
         budget,
-        {q: sizes[q] for q in ("p50", "p90", "p99", "max")},
-        in_flight_output=sizes["output_tokens_mean"] or 0.0,
-        shared_prefix_tokens=shared_prefix_tokens(warehouse) or 0.0,
+        workload.contexts,
+        in_flight_output=workload.output_tokens or 0.0,
+        shared_prefix_tokens=workload.shared_prefix_tokens or 0.0,
         curve=runs.rate if runs is not None else None,
         capacity_for_rate=runs.capacity_for if runs is not None else None,
         ceiling=runs.ceiling() if runs is not None else None,
-        reuse_horizon_sessions=alive,
+        reuse_horizon_sessions=workload.sessions_within_horizon,
     )
-    section |= {"reuse_horizon_s": horizon, "sessions_within_reuse_horizon": alive, "hit_rate_note": note}
+    section |= {
+        "reuse_horizon_s": workload.reuse_horizon_s,
+        "sessions_within_reuse_horizon": workload.sessions_within_horizon,
+        "hit_rate_note": workload.note,
+    }
     return section
+
+
+def replica_workload(
+    budget: Budget, dataset: str | Path | Warehouse, block_size: int | None = None, arrivals: str = "recorded"
+) -> dict[str, object]:
+    """`beside` of a dataset's requests. Where the order across sessions is not known the hit rates are None.
+
+    Raises:
+        ValueError: no dataset there, a block size that does not fit it.
+    """
+    warehouse = dataset if isinstance(dataset, Warehouse) else open_dataset(dataset)
+    return beside(budget, workload_of(warehouse, Question(block_size=block_size, arrivals=arrivals)))

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from analysis.evaluation import compare_scores, read_inspect_scores
-from analysis.interactivity import Service
-from analysis.kv_budget import Replica
+from analysis.interactivity import Assumptions, Service, step_bytes
+from analysis.kv_budget import Replica, kv_budget
 from analysis.kv_layout import Sharding
 from analysis.model_catalog import load_gpu, load_model
-from analysis.replica_changes import draft_change, precision_change, tp_change
+from analysis.prefill import prefill_work
+from analysis.replica_calibration import decode_from_points, prefill_from_points, with_decode, with_prefill
+from analysis.replica_changes import draft_change, draft_speedup, precision_change, tier_change, tp_change
+from analysis.replica_workload import RunLengths
 from analysis.speculation import Speculation
 
 MODEL, GPU = load_model("kimi-k2.6"), load_gpu("b200")
@@ -83,3 +88,53 @@ def test_logs_that_are_none(tmp_path: Path) -> None:
     other.write_text(json.dumps(log(0.5, task="gpqa")))
     with pytest.raises(ValueError, match="share no task and metric"):
         compare_scores(read_inspect_scores(path), read_inspect_scores(other))
+
+
+def test_a_host_tier_reaches_further() -> None:
+    """The published replica with 3 blocks of runs: distances 0.4 M and 1.2 M tokens; L2 twice the device pool."""
+    runs = RunLengths(np.array([400, 1200]), np.array([10, 10]), 100_000, 1000)
+    reach, hits, loaded, back = tier_change(kv_budget(REPLICA), SERVICE, 95_000, 2.0, runs)
+    assert (reach.before, reach.after) == (444_700, 444_700 + 889_401)
+    assert (hits.before, hits.after, hits.unit) == (0.1, 0.2, "rate")
+    assert (loaded.before, loaded.after) == (0.0, 0.1)
+    assert "233 GiB of host memory" in reach.change  # 2 × 31.25e9 B on each of 4 ranks
+    assert back.after == pytest.approx(95_000 * 70_272 / 50e9)
+    assert back.before > 10 * back.after
+    without = tier_change(kv_budget(REPLICA), SERVICE, 95_000)
+    assert [row.unit for row in without] == ["tokens", "s"]
+
+
+def test_hit_rates_stand_beside_capacity() -> None:
+    runs = RunLengths(np.array([500]), np.array([10]), 100_000, 1000)
+    rows = precision_change(REPLICA, SERVICE, "fp8", 6, 100_000, None, runs)
+    assert [(r.before, r.after) for r in rows if r.unit == "rate"] == [(0.0, 0.1)]
+    assert [(r.before, r.after) for r in tp_change(REPLICA, SERVICE, 8, 6, 100_000, runs) if r.unit == "rate"] == [
+        (0.0, 0.1)
+    ]
+    back = precision_change(dataclasses.replace(REPLICA, kv_dtype="fp8"), SERVICE, "bf16", 6, 100_000)
+    assert back[0].evaluation == "not evaluated"
+
+
+def test_verification_costs_more_experts() -> None:
+    """5.00 → 5.84 is 1.168 at equal steps; against no draft at batch 10 it is 2.5, not 5.84."""
+    service = dataclasses.replace(SERVICE, kv_dtype="fp8")
+    change = draft_speedup(service, Speculation(5.0), Speculation(5.84), 10, 100_000)
+    assert change.after == pytest.approx(2.5, abs=0.05)
+    assert change.ratio == pytest.approx(1.168)
+
+
+def test_two_measured_points_replace_the_bands() -> None:
+    """Times made from MFU 0.4 and 0.1 s, and from 60 % of the bandwidth and 3.05 ms a step, are found again."""
+    peak, lengths = SERVICE.peak_flops, (20_000.0, 80_000.0)
+    seconds = [0.1 + prefill_work(MODEL, n).flops / (0.4 * peak) for n in lengths]
+    found = with_prefill(Assumptions(), SERVICE, prefill_from_points(SERVICE, lengths, (seconds[0], seconds[1])))
+    assert found.mfu == pytest.approx((0.4, 0.4))
+    assert found.fixed_s == pytest.approx((0.1, 0.1))
+    moved = [sum(step_bytes(SERVICE, b, 50_000)[:2]) for b in (1, 16)]
+    steps = [0.00305 + n / (0.6 * GPU.hbm_bytes_per_s) for n in moved]
+    measured = decode_from_points(SERVICE, (1, 16), 50_000, (steps[0], steps[1]))
+    found = with_decode(Assumptions(), SERVICE, measured)
+    assert found.bandwidth_efficiency == pytest.approx((0.6, 0.6))
+    assert found.layer_overhead_s[0] == pytest.approx(0.00305 / 61)
+    with pytest.raises(ValueError, match="× the peak of 4 × b200"):
+        with_prefill(Assumptions(), SERVICE, prefill_from_points(SERVICE, lengths, (0.01, 0.02)))
