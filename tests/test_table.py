@@ -262,7 +262,7 @@ def test_messages_share_what_they_share(tmp_path: Path) -> None:
 def test_the_order_of_keys_matters(tmp_path: Path) -> None:
     one, other = {"name": "f", "arguments": {"a": 1, "b": 2}}, {"name": "f", "arguments": {"b": 2, "a": 1}}
     rows = [{"ts": t, "messages": [{"role": "assistant", "tool_calls": [call]}]} for t, call in enumerate((one, other))]
-    _, requests, _ = table(tmp_path, "m.jsonl", rows, format="table")
+    _, requests, _ = table(tmp_path, "m.jsonl", rows)
     assert requests["prefix_id"].n_unique() == 2
 
 
@@ -331,6 +331,14 @@ def test_an_array_and_a_parquet_file_are_tables(tmp_path: Path) -> None:
 def test_tables_yield_to_formats_of_their_own(tmp_path: Path) -> None:
     row = {"timestamp": 0, "input_length": 40, "output_length": 1, "hash_ids": [1]}
     assert table(tmp_path, "m.jsonl", [row])[0]["formats"] == {"mooncake": 1}
+
+
+def test_logged_messages_in_parquet_are_a_table(tmp_path: Path) -> None:
+    rows = pa.table({"ts": [1.0], "messages": [json.dumps(messages("hi", "hello", "more"))]})
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    receipt = ingest([str(tmp_path / "rows.parquet")], None, Options(tokenizer="bytes"))
+    assert receipt["formats"] == {"table": 1}
+    assert receipt["input_tokens"] == 3 * 4 + 2 + 5 + 4
 
 
 def test_no_rate_without_prompts_is_said(tmp_path: Path) -> None:

@@ -27,14 +27,30 @@ SUMMARY = {
     "notes": "prompts are derived: all messages before an answer; no usage, no times",
 }
 _COLUMNS = ("messages", "trajectory", "conversations")
-_LOGGED = {"response", "usage", "choices", "request", "completion", "timestamp", "hash_ids", "resourceSpans"}
+_LOGGED = {
+    "response",
+    "usage",
+    "choices",
+    "request",
+    "completion",
+    "timestamp",
+    "hash_ids",
+    "resourceSpans",
+    "ts",
+    "start_time",
+    "logical_id",
+    "request_id",
+    "input_tokens",
+    "prompt_tokens",
+}
 _ROWS = 64
 
 
 def sniff(head: Any, name: str) -> float:
     """Fairly sure of rows that hold a transcript and nothing that was logged with a call."""
     if head.data[:4] == b"PAR1":
-        return 0.8 if any(name in _COLUMNS for name in _schema(head)) else 0.0
+        columns = set(_schema(head))
+        return 0.8 if columns & set(_COLUMNS) and not columns & _LOGGED else 0.0
     value = opening(head)
     if not isinstance(value, dict) or _LOGGED & value.keys():
         return 0.0
