@@ -164,14 +164,20 @@ class _Capture:
                 yield self.calls.request(call._replace(duration_s=None))
                 return
 
+    def _request(self, call: Call) -> Record:
+        try:
+            return self.calls.request(call)
+        except (ValueError, RecursionError) as error:
+            return Reject(call.ordinal, str(error)[:120])
+
     def end(self) -> Iterator[Record]:
         """What was captured by half."""
         for ordinal, answer, entry in self.lost:
             call = self._call(_Sent(ordinal, entry["timestamp"], None, {}), answer, entry, [])
-            yield self.calls.request(call._replace(duration_s=None))
+            yield self._request(call._replace(duration_s=None))
         for sent in self.open:
             call = Call(str(sent.ordinal), sent.ordinal, request=sent.body, time_basis="trace")
-            yield self.calls.request(call._replace(arrival_s=sent.at_ns * _NS))
+            yield self._request(call._replace(arrival_s=sent.at_ns * _NS))
         if self.rebuilt:
             yield Note(
                 f"{self.rebuilt:,} calls were answered but not captured: their prompts are what the next call repeats, "

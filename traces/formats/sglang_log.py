@@ -96,7 +96,11 @@ class _Log:
     def end(self) -> Iterator[Record]:
         """Requests that did not finish inside the log."""
         while self.open:
-            yield from self._request(self.open.popitem(last=False)[1], None, None)
+            received = self.open.popitem(last=False)[1]
+            try:
+                yield from self._request(received, None, None)
+            except (ValueError, RecursionError) as error:
+                yield Reject(received.ordinal, str(error)[:120])
 
     def _request(
         self, received: _Received | None, finished: Mapping[str, Any] | None, ordinal: int | None
