@@ -56,7 +56,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     yield from ledger.finish(count_of)
     if reader.aggregates:
         yield Note(f"atif: {reader.aggregates} steps hold the added counts of several calls")
-    if counted and reader.stated and reader.stated != reader.total:
+    if counted and reader.stated and reader.stated not in (reader.total, reader.total + reader.total_below):
         difference = reader.stated - reader.total
         yield Note(f"atif: the trajectory's own totals differ from its steps' sum by {difference:,} tokens")
 
@@ -75,7 +75,7 @@ class _Reader:
         self.source, self.make, self.ledger = source, make, ledger
         self.threads: list[Thread] = []
         self.seen: set[str] = set()
-        self.ordinal = self.aggregates = self.total = self.stated = 0
+        self.ordinal = self.aggregates = self.total = self.total_below = self.stated = 0
 
     def trajectory(
         self, whole: dict[str, Any], name: str, key: str, parent: str | None, spawn: Turn | None, goes_on: bool = False
@@ -194,7 +194,9 @@ class _Reader:
         if isinstance(ids, list) and ids and all(isinstance(i, int) and 0 <= i < 1 << 32 for i in ids):
             turn.whole = [_exact(ids, turn.model, self.make)]
         if usage is not None:
-            self.total += (usage.input_tokens or 0) + (usage.output_tokens or 0)
+            tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+            self.total += tokens if thread.role == "main" else 0
+            self.total_below += tokens if thread.role != "main" else 0  # totals may count sub-agents or not
 
     def _said(self, step: dict[str, Any]) -> tuple[list[Part], list[str]]:
         role = {"agent": "assistant", "system": "system"}.get(str(step.get("source")), "user")

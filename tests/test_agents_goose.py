@@ -1,0 +1,50 @@
+"""Goose sessions."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+from tests.agents import SAMPLES, Read
+
+HERE = SAMPLES / "goose"
+LENGTHS = [len("List"), len('ListI look.shell{"command":"ls"}a.py')]
+
+
+def test_lines(tmp_path: Path) -> None:
+    read = Read(tmp_path, HERE / "session.jsonl")
+    assert read.column("input_tokens") == LENGTHS
+    assert read.column("trigger") == ["user", "tool"]
+    assert read.column("work") == ["execute", "other"]
+    assert read.column("duration_s") == [2.0, 2.0]
+    assert any("total of input tokens is 800" in w for w in read.receipt["warnings"])
+
+
+def test_chunks_of_one_message_are_one_call(tmp_path: Path) -> None:
+    assert Read(tmp_path, HERE / "stream.jsonl").requests.height == 1
+
+
+def test_the_database(tmp_path: Path) -> None:
+    base = sqlite3.connect(tmp_path / "sessions.db")
+    base.execute(
+        "CREATE TABLE sessions (id TEXT PRIMARY KEY, created_at TIMESTAMP, session_type TEXT, "
+        "accumulated_total_tokens INTEGER, accumulated_input_tokens INTEGER, model_config_json TEXT)"
+    )
+    base.execute(
+        "CREATE TABLE messages (id INTEGER PRIMARY KEY, message_id TEXT, session_id TEXT, role TEXT, "
+        "content_json TEXT, created_timestamp INTEGER, metadata_json TEXT)"
+    )
+    base.execute("INSERT INTO sessions VALUES ('s', '2026-03-01', 'user', 900, 800, '{\"model_name\": \"gpt-5\"}')")
+    for line in (HERE / "session.jsonl").read_text().splitlines()[1:]:
+        m = json.loads(line)
+        base.execute(
+            "INSERT INTO messages (message_id, session_id, role, content_json, created_timestamp) "
+            "VALUES (?, 's', ?, ?, ?)",
+            (m["id"], m["role"], json.dumps(m["content"]), m["created"]),
+        )
+    base.commit()
+    base.close()
+    read = Read(tmp_path, tmp_path / "sessions.db")
+    assert read.receipt["formats"] == {"goose": 1}
+    assert (read.column("input_tokens"), read.column("model")) == (LENGTHS, ["gpt-5", "gpt-5"])
