@@ -7,6 +7,7 @@ requests of blocks / blocks, unbounded, partial blocks counted.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ class Units(NamedTuple):
 
     request: NDArray[np.int64]
     start: NDArray[np.int64]
-    count: NDArray[np.int64]
+    blocks: NDArray[np.int64]
     distance: NDArray[np.int64]
     total: NDArray[np.int64]  # ids a request has
     hit: NDArray[np.int64]  # ids hit with an unbounded cache
@@ -54,7 +55,7 @@ def _units(warehouse: Warehouse, question: Question) -> Units:
     count = loaded.leaf.size
     rank = np.empty(count, np.int64)
     rank[arrived.order] = np.arange(count)
-    counts = (rank >= count - round(count * share)) & (loaded.leaf >= 0)
+    counts = (rank >= math.floor(count * (1 - share))) & (loaded.leaf >= 0)
     tokens = loaded.requests["prefix_tokens"].fill_null(0).to_numpy()
     return Units(
         runs.request.astype(np.int64), runs.start_block, runs.blocks, runs.distance_blocks, runs.full_blocks,
@@ -92,13 +93,13 @@ def peer_curve(warehouse: Warehouse, question: Question, capacity_blocks: list[i
     if capacity_blocks is None:
         from analysis.events import build_events, capacity_grid, needed_blocks
 
-        capacity_blocks = capacity_grid(needed_blocks(build_events(units.distance, units.count))).tolist()
+        capacity_blocks = capacity_grid(needed_blocks(build_events(units.distance, units.blocks))).tolist()
     base = int(units.tokens[units.counts].sum())
     keep = units.counts[units.request]
     request, start = units.request[keep], units.start[keep]
     rows = []
     for capacity in capacity_blocks:
-        hit = np.clip(capacity - units.distance[keep], 0, units.count[keep])
+        hit = np.clip(capacity - units.distance[keep], 0, units.blocks[keep])
         first = _tokens(units, start, block, request)
         tokens = int((_tokens(units, start + hit, block, request) - first).sum())
         rows.append(

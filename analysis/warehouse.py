@@ -5,6 +5,7 @@ Facts and reuse runs are computed once per (block size, arrivals) and kept in th
 
 from __future__ import annotations
 
+import math
 import tempfile
 import threading
 from pathlib import Path
@@ -251,7 +252,7 @@ class Warehouse:
         values["facts_file"], values["runs_file"] = str(prepared.facts), str(prepared.runs)
         values["timezone"] = question.timezone
         if window.last is not None:
-            values["first_rank"] = prepared.requests - round(prepared.requests * window.last)
+            values["first_rank"] = math.floor(prepared.requests * (1 - window.last))
         values["from_s"], values["to_s"] = window.from_s, window.to_s
         for axis, value in question.where:
             values[f"where_{axis}"] = [*(values[f"where_{axis}"] or []), value]

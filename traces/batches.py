@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -118,11 +119,9 @@ def block_batch(rows: list[BlockRow], digest: Callable[[str], int], secret: int)
 
 def _big_numbers(added: Added) -> list[Any] | None:
     """The ids that the fast parser does not take, as labels; None where they are no list of labels."""
-    import orjson
-
     try:
-        found = orjson.loads(b"[" + added.text + b"]")
-    except orjson.JSONDecodeError:
+        found = json.loads(b"[" + added.text + b"]")  # whole numbers of any size stay whole
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, list) else None
 

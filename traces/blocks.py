@@ -61,7 +61,7 @@ class KnownTexts:
             return Added(-1, 0, b"", ids, len(ids))
         ids = ids.strip()
         if ids.endswith(b'"') or ids.startswith(b'"'):
-            return Added(-1, 0, b"", _labels(ids), ids.count(b",") + 1)
+            return Added(-1, 0, ids, _labels(ids), ids.count(b",") + 1)
         known: dict[Any, Known]
         if session is not None:
             known = self._by_session

@@ -26,7 +26,7 @@ sums AS (
     sum(hit_tokens) AS hit, sum(prefix_tokens) AS prefix, sum(input_tokens) AS input,
     sum(input_tokens) FILTER (prefix_tokens IS NOT NULL) AS covered,
     sum(hit_with_output) AS with_output, sum(shared_head) AS shared_head, sum(private_head) AS private_head,
-    avg(hit_tokens / nullif(prefix_tokens, 0)) AS per_request,
+    avg(hit_tokens / nullif(prefix_tokens, 0) ORDER BY rank) AS per_request,
     sum(hit_tokens // block) / nullif(sum(full_blocks), 0) AS by_block,
     count(session_id) AS in_sessions,
     sum(cache_read_tokens) FILTER (input_tokens IS NOT NULL) AS read,
