@@ -235,6 +235,7 @@ def capacity_lines(
     ceiling: float | None,
     chosen: tuple[int, float | None] | None = None,
     bytes_per_token: float | None = None,
+    replica: tuple[str, int] | None = None,
 ) -> Any:
     """Hit rate over capacity. Columns: group, capacity_tokens, hit_rate.
 
@@ -243,17 +244,29 @@ def capacity_lines(
         ceiling: the unbounded rate, dashed.
         chosen: (capacity in tokens, hit rate there) to mark.
         bytes_per_token: KV bytes, for a second line of axis labels in GiB.
+        replica: (its configuration, its capacity in tokens) to mark; the axis reaches as far as it.
     """
     rows = frame.select("group", "capacity_tokens", "hit_rate")
     sizes = rows["capacity_tokens"].unique().sort().to_list()
     low, high = sizes[0], max(sizes[-1], 2 * sizes[0])
+    if replica is not None:
+        low, high = min(low, replica[1]), max(high, round(1.1 * replica[1]))
     axis = alt.Axis(
         labelExpr=formats.vega_capacity(bytes_per_token), values=_doublings(low, high, bytes_per_token),
         labelOverlap="greedy", title="Capacity of one replica's KV cache" + ("" if bytes_per_token else ", tokens"),
     )  # fmt: skip
     x = alt.X("capacity_tokens:Q", scale=alt.Scale(type="log", base=2, domain=[low, high], nice=False), axis=axis)
     layers = _lines(rows, x, "capacity_tokens", "Capacity", formats.tokens)
-    return _with_marks(layers, ceiling, low, x, chosen, "capacity_tokens")
+    drawn = _with_marks(layers, ceiling, low, x, chosen, "capacity_tokens")
+    if replica is None:
+        return drawn
+    right = replica[1] ** 2 > low * high  # right of the middle of a log axis the label stands to the left
+    at = alt.Chart(pl.DataFrame({"capacity_tokens": [replica[1]], "text": [replica[0]]})).encode(x=x)
+    rule = at.mark_rule(color=CHOSEN, strokeWidth=1.5, strokeDash=[2, 3])
+    label = at.mark_text(
+        align="right" if right else "left", baseline="bottom", dx=-6 if right else 6, color=CHOSEN, fontWeight=600
+    ).encode(y=alt.datum(0.03, scale=_RATE_SCALE), text="text:N")
+    return drawn + rule + label
 
 
 def ttl_lines(frame: pl.DataFrame, ceiling: float | None, marks: tuple[float, ...] = ()) -> Any:

@@ -1,4 +1,4 @@
-"""The frame of every page: title, errors without tracebacks, the filters and settings on the left, as one `Asked`."""
+"""The frame of every page: its lead, errors without tracebacks, the filters and settings on the left as one `Asked`."""
 
 from __future__ import annotations
 
@@ -81,11 +81,9 @@ class Asked(NamedTuple):
 
 
 @contextmanager
-def page(title: str, lead: str = "") -> Iterator[None]:
-    """A page: its title at once, and errors as a message with the next step; the traceback goes to the log."""
-    st.title(title)
-    if lead:
-        st.caption(lead)
+def page(lead: str) -> Iterator[None]:
+    """A page below its title: what it is for, and errors as a message with the next step; tracebacks go to the log."""
+    st.caption(lead)
     with guarded():
         yield
 
@@ -108,7 +106,7 @@ def show_error(error: Exception) -> None:
 
     if isinstance(error, (NotADataset, BadQuestion, NothingUsable, UnknownFormat, state.OutsideRoots)):
         st.error(plain(str(error)), icon=":material/error:")
-        if isinstance(error, NotADataset):
+        if isinstance(error, NotADataset) and st.session_state.get("page"):
             st.page_link("views/data.py", label="Open another dataset", icon=":material/database:")
         return
     reference = secrets.token_hex(4)
@@ -129,27 +127,66 @@ def plain(text: str) -> str:
     return text
 
 
+class _Drawn(NamedTuple):
+    """What the sidebar of this run says: what is open, filters, arrivals, block size, window; or why it could not."""
+
+    known: state.Known | None
+    where: tuple[tuple[str, str], ...] = ()
+    arrivals: str = "recorded"
+    block: int | None = None
+    window: str = "all"
+    error: Exception | None = None
+
+
+def draw(filters: bool) -> None:
+    """Draw the picker and, with `filters`, the filters and settings.
+
+    Called by the entry script, before the page: what all pages share keeps its values and its place in the link.
+    """
+    known: state.Known | None = None
+    try:
+        known = state.picked()
+        drawn = _Drawn(known)
+        if known is not None and filters:
+            desk = state.desk(known)
+            drawn = _Drawn(known, _filters(desk), *_settings(desk))
+    except Exception as error:
+        drawn = _Drawn(known, error=error)  # shown by the page, under its title
+    st.session_state["drawn"] = drawn
+
+
+def opened() -> state.Known | None:
+    """The dataset that is chosen; None where nothing is open.
+
+    Raises:
+        traces.dataset.NotADataset: if it cannot be opened.
+    """
+    drawn: _Drawn = st.session_state["drawn"]
+    if drawn.error is not None:
+        raise drawn.error
+    return drawn.known
+
+
 def ask() -> Asked:
-    """Draw the picker, filters and settings, and return the question. Stops the page where there is nothing to answer.
+    """The question that the sidebar asks. Stops the page where there is nothing to answer.
 
     Raises:
         traces.dataset.NotADataset, analysis.question.BadQuestion: as messages of `page`.
     """
-    known = state.picked()
+    known = opened()
     if known is None:
         nothing_open()
         st.stop()
-    desk = state.desk(known)
     from analysis.question import Question
 
-    where = _filters(desk)
-    arrivals, block, window = _settings(desk)
-    question = Question(block_size=block, arrivals=arrivals, window=window, where=where)
+    drawn: _Drawn = st.session_state["drawn"]
+    desk = state.desk(known)
+    question = Question(block_size=drawn.block, arrivals=drawn.arrivals, window=drawn.window, where=drawn.where)
     prepared = desk.warehouse.prepare(question)
     selected = desk.query("by_axis", question, axis="all")
     count = int(selected["requests"].sum())
     if count == 0:
-        _nothing_left(where, window)
+        _nothing_left(drawn.where, drawn.window)
         st.stop()
     return Asked(known, desk, question, prepared.block_size, count, prepared.requests, prepared.unanchored)
 

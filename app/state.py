@@ -30,10 +30,10 @@ T = TypeVar("T")
 
 
 class Known(NamedTuple):
-    """A dataset that this visitor may look at. `name` is its label and its value in the URL."""
+    """A dataset that this visitor may look at. `name` is its label and its value in the URL; no path: the demo."""
 
     name: str
-    path: Path
+    path: Path | None
     private: bool
 
 
@@ -78,8 +78,9 @@ def desk(known: Known) -> Desk:
     """
     from traces.dataset import Dataset
 
-    key = Dataset(known.path).key
-    return (_own_desk if known.private else _shared_desk)(str(known.path), key)
+    path = known.path or Path(_demo_folder().name) / DEMO
+    key = Dataset(path).key
+    return (_own_desk if known.private else _shared_desk)(str(path), key)
 
 
 # Folders -----------------------------------------------------------------------------------------------------------
@@ -106,8 +107,8 @@ def _demo_folder() -> tempfile.TemporaryDirectory[str]:
 
 
 def demo() -> Known:
-    """The bundled sessions as a dataset, ingested once a server."""
-    return Known(DEMO, Path(_demo_folder().name) / DEMO, False)
+    """The bundled sessions; ingested once a server, when they are first looked at."""
+    return Known(DEMO, None, False)
 
 
 def roots() -> list[Path]:
@@ -187,6 +188,12 @@ def open_dataset(known: Known, receipt: dict[str, Any] | None = None) -> None:
     st.session_state["choose"] = known.name
 
 
+def open_demo() -> None:
+    """List the demo and choose it; a button's callback, so that the link names it at once."""
+    opened()[DEMO] = demo()
+    st.session_state["dataset"] = DEMO
+
+
 def receipt(known: Known) -> dict[str, Any] | None:
     """What the ingest said: with the visitor's own file names where it ran in this session."""
     mine: dict[str, Any] | None = st.session_state.get("receipts", {}).get(known.name)
@@ -201,12 +208,15 @@ def picked() -> Known | None:
     state = st.session_state
     chosen = state.pop("choose", None)
     if chosen is None and state.get("dataset") not in found and st.query_params.get("dataset") not in found:
-        last = state.get("current")
-        chosen = last if last in found else next(reversed(found))
+        chosen = _current(found)
     if chosen is not None:
         state["dataset"] = chosen
     name = st.sidebar.selectbox("Dataset", list(found), index=None, key="dataset", bind="query-params", required=True)
-    state["current"] = name if name in found else next(reversed(found))
-    if chosen is not None and st.query_params.get("dataset") != chosen:
-        st.rerun()  # a bound widget whose value was set writes it to the link in the run after
-    return found[state["current"]]
+    name = name if name in found else _current(found)
+    state["current"] = name
+    return found[name]
+
+
+def _current(found: dict[str, Known]) -> str:
+    last = st.session_state.get("current")
+    return last if last in found else next(reversed(found))

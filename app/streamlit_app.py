@@ -1,4 +1,4 @@
-"""The browser app's entry: `streamlit run app/` runs this file. It only names the pages; each is a file in views/."""
+"""The browser app's entry: `streamlit run app/` runs this file. It names the pages; each is a file in views/."""
 
 import sys
 from pathlib import Path
@@ -18,6 +18,16 @@ PAGES = {
         st.Page("views/overview.py", title="Overview", icon=":material/insights:", url_path="overview"),
         st.Page("views/cache.py", title="Cache", icon=":material/memory:", url_path="cache"),
     ],
+    "What-if": [
+        st.Page("views/replica.py", title="Replica", icon=":material/dns:", url_path="replica"),
+    ],
 }
 
-st.navigation(PAGES).run()
+page = st.navigation(PAGES)
+st.session_state["page"] = page.url_path
+st.title(page.title)
+
+from app import sidebar  # noqa: E402 (the title is on the page before anything is loaded)
+
+sidebar.draw(filters=page.url_path != "")
+page.run()

@@ -75,6 +75,11 @@ def _controls() -> tuple[str, float | None, str]:
     return axis, size, f"{name}, {dtype}: {formats.count(size)} bytes a token"
 
 
+def _marked() -> str:
+    mark: tuple[str, int] | None = st.session_state.get("replica-mark")
+    return f" Marked: {mark[0]}, as chosen on the page Replica." if mark else ""
+
+
 @st.fragment
 def _capacity(
     asked: sidebar.Asked, axis: str, bytes_per_token: float | None, model: str, ceiling: float | None
@@ -130,10 +135,12 @@ def _capacity(
         frame = pl.concat([_largest(_curve(asked, axis, capacity_blocks=sizes)), whole])
     figures.figure(
         "capacity", "Hit rate over capacity",
-        charts.capacity_lines(frame, ceiling, (chosen * block, rate), bytes_per_token), frame,
+        charts.capacity_lines(
+            frame, ceiling, (chosen * block, rate), bytes_per_token, st.session_state.get("replica-mark")
+        ), frame,
         f"Hit rate over capacity; {formats.rate(rate)} at {written(chosen)}, ceiling {formats.rate(ceiling)}",
         asked, "lru_curve", asked.command("curve", *([] if axis == "all" else ["--by", axis]), "--json"),
-        f"Exact at every point. The dashed line is the ceiling of all together. {model}",
+        f"Exact at every point. The dashed line is the ceiling of all together. {model}{_marked()}",
     )  # fmt: skip
 
 
@@ -222,7 +229,7 @@ def _at_tiers(asked: sidebar.Asked, axis: str, bytes_per_token: float | None) ->
     )  # fmt: skip
 
 
-with sidebar.page("Cache", LEAD):
+with sidebar.page(LEAD):
     from analysis.question import NeedsArrivals
 
     asked = sidebar.ask()

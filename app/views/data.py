@@ -47,8 +47,7 @@ def _ingest(inputs: list[str], name: str) -> None:
 
 def _open_demo() -> None:
     st.session_state.pop("failed", None)
-    with st.spinner("Reading the demo"):
-        state.open_dataset(state.demo())
+    state.open_demo()
     if "arrivals" not in st.query_params:
         # the same choice as `tracetower demo`, shown in the sidebar and in every command line
         st.session_state["arrivals"] = "staggered:600"
@@ -217,28 +216,25 @@ def _show_formats() -> None:
     st.dataframe(rows, hide_index=True, row_height=60, alt="Formats that can be read and what each carries")
 
 
-with sidebar.page("Data", LEAD):
-    known = state.picked()
-    failed = st.session_state.get("failed")
-    if known is not None and failed is None:
+def _show_open(known: state.Known) -> None:
+    """The receipt of what is open, the way on, and what was not used."""
+    with st.spinner("Opening"):
         receipt = state.receipt(known)
-        st.subheader(f"Receipt: {sidebar.plain(known.name)}", anchor=False)
-        if receipt is None:
-            st.caption("This dataset came without a receipt.")
-        else:
-            _show_receipt(receipt)
-        with st.container(horizontal=True):
-            link = {"dataset": known.name}
-            st.page_link("views/overview.py", label="See the overview", icon=":material/insights:", query_params=link)
-            st.page_link(
-                "views/cache.py",
-                label="See what a cache of a size would hit",
-                icon=":material/memory:",
-                query_params=link,
-            )
-        if receipt is not None:
-            _show_rejects(known, receipt)
-        st.divider()
+    st.subheader(f"Receipt: {sidebar.plain(known.name)}", anchor=False)
+    if receipt is None:
+        st.caption("This dataset came without a receipt.")
+    else:
+        _show_receipt(receipt)
+    with st.container(horizontal=True):
+        st.page_link("views/overview.py", label="See the overview", icon=":material/insights:")
+        st.page_link("views/cache.py", label="See what a cache of a size would hit", icon=":material/memory:")
+    if receipt is not None:
+        _show_rejects(known, receipt)
+    st.divider()
+
+
+with sidebar.page(LEAD):
+    failed = st.session_state.get("failed")
     if failed is not None:
         st.error(
             "**Nothing usable was found**, so nothing was opened. Each file and the reason are below; the formats that "
@@ -246,6 +242,11 @@ with sidebar.page("Data", LEAD):
             icon=":material/error:",
         )
         _show_rejects(None, failed)
+    else:
+        with sidebar.guarded():
+            known = sidebar.opened()
+            if known is not None:
+                _show_open(known)
     _ways_in()
     with st.expander("Formats that can be read", icon=":material/description:"), sidebar.guarded():
         _show_formats()

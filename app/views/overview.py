@@ -272,7 +272,7 @@ def _transitions(asked: sidebar.Asked) -> None:
     )
 
 
-with sidebar.page("Overview", LEAD):
+with sidebar.page(LEAD):
     asked = sidebar.ask()
     sidebar.facts_line(asked)
     workload, rates = _report(asked)
