@@ -192,3 +192,23 @@ def test_a_cassette_that_unfolds_without_end_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NothingUsable) as caught:
         read(tmp_path, file)
     assert "aliases" in str(caught.value)
+
+
+def test_a_call_in_a_transcript_and_in_a_proxy_log_is_one(tmp_path: Path) -> None:
+    answer = {"id": "msg_both", "role": "assistant", "content": [{"type": "text", "text": "ok"}], "model": "claude-x"}
+    answer["usage"] = {"input_tokens": 3, "cache_read_input_tokens": 7, "output_tokens": 2}
+    proxy = lines(tmp_path / "proxy.jsonl", [_anthropic("hello", False, "s1", answer)])
+    common = {"sessionId": "s1", "version": "2.1.3", "isSidechain": False}
+    transcript = lines(
+        tmp_path / "s1.jsonl",
+        [
+            {**common, "type": "user", "uuid": "a", "parentUuid": None, "timestamp": "2026-01-01T00:00:00Z",
+             "message": {"role": "user", "content": "hello"}},
+            {**common, "type": "assistant", "uuid": "b", "parentUuid": "a", "timestamp": "2026-01-01T00:00:01Z",
+             "message": {**answer, "stop_reason": "end_turn"}},
+        ],
+    )  # fmt: skip
+    receipt, table = read(tmp_path, transcript, proxy)
+    assert set(receipt["formats"]) == {"claude_code", "llm_pairs"}
+    assert receipt["records"]["duplicate"] == 1
+    assert table.select("input_tokens", "prompt_completeness").rows() == [(10, "full")]

@@ -21,6 +21,7 @@ def test_counts_as_texts_and_agent_totals(tmp_path: Path) -> None:
     assert table["cache_read_tokens"].to_list() == [0, 960]
     assert table["output_tokens"].sum() == 90
     assert table["arrival_s"].to_list() == [0.0, 2.5]
+    assert receipt["warnings"] == []  # the agent's own total is the sum of its calls
     assert str(table["started_at"][0]) == "2026-01-01 00:00:01+00:00"
 
 
@@ -111,6 +112,7 @@ def test_wrappers_sub_agents_and_copies(tmp_path: Path) -> None:
     )
     receipt, table = read(tmp_path, file)
     assert receipt["records"] == {"read": 6, "used": 2, "rejected": 0, "duplicate": 1, "ignored": 3}
+    assert any("1 of 1 agent runs report totals that differ" in warning for warning in receipt["warnings"])
     assert table["input_tokens"].to_list() == [10, 10]
     sessions = {r["session_id"]: r for r in Dataset(tmp_path / "dataset").read("sessions").iter_rows(named=True)}
     main, sub = table["session_id"].to_list()

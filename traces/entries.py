@@ -86,8 +86,12 @@ class Entries:
 
     def message(self, message: Any) -> Entry:
         """A message of any provider."""
-        head = isinstance(message, Mapping) and role_of(message) == "system"
-        return self._cached(_mark(message, b"m"), lambda: self._build(parts(message), head, _sender(message)))
+
+        def build() -> Entry:
+            head = isinstance(message, Mapping) and role_of(message) == "system"
+            return self._build(parts(message), head, _sender(message))
+
+        return self._cached(_mark(message, b"m"), build)
 
     def system(self, value: Any) -> Entry:
         """A system prompt: a text, a block, a list of blocks, a Gemini content."""

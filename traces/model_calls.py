@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from traces.tools import classify
 from traces.usage import Usage, normalise
 
 MAX_CHAIN = 20_000
-"""Responses of one chain that are followed back."""
+"""Answers that are kept for calls that continue them."""
 
 
 class Call(NamedTuple):
@@ -35,8 +36,7 @@ class Call(NamedTuple):
     time_basis: str = "wall"
     ttft_s: float | None = None
     duration_s: float | None = None
-    dedupe_key: str | None = None
-    copy_rank: tuple[Any, ...] = ()
+    identity: str | None = None  # of the answer, or of what recorded it (with a word in front)
     status: str = "ok"
     cut: bool = False  # the log cut the bodies: lengths are the provider's, the text is a part
 
@@ -53,7 +53,7 @@ class Calls:
         self._digest = context.digest
         self.entries = Entries(context)
         self.history = History(context)
-        self._stored: dict[str, tuple[str | None, list[Entry]]] = {}
+        self._stored: OrderedDict[str, tuple[str | None, list[Entry]]] = OrderedDict()
 
     def request(self, call: Call, extra: list[Entry] | None = None, hidden: Piece | None = None) -> Request:
         """The request of a call.
@@ -110,8 +110,9 @@ class Calls:
             tool_classes=classes,
             stop_reason=stop_reason(answer),
             status=call.status,
-            dedupe_key=call.dedupe_key,
-            copy_rank=call.copy_rank,
+            dedupe_key=dedupe_key(call.identity),
+            # The copy that knows its session and its time owns the call; a transcript's ranks are alike.
+            copy_rank=(call.session is None, call.arrival_s is None),
         )
 
     def _replies(self, answer: Mapping[str, Any] | None) -> list[Entry]:
@@ -148,8 +149,15 @@ class Calls:
             self._stored[identity] = (above, [*own, *replies])
             if conversation is not None:
                 self._stored[conversation] = (identity, [])
+            while len(self._stored) > MAX_CHAIN:
+                self._stored.popitem(last=False)
         earlier = [entry for added in reversed(links) for entry in added]
         return earlier, None if at is None else f"before response {at}"
+
+
+def dedupe_key(identity: str | None) -> str | None:
+    """What every copy of a call has in common. Anthropic's ids stand alone, as in transcripts of its own agent."""
+    return identity if identity is None or identity.startswith("msg_") else f"response:{identity}"
 
 
 def _said(entry: Entry) -> Entry:

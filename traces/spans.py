@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from traces.model_calls import Call, Calls, number_of, text_of
 from traces.records import Context, Note, Record, Reject, Request, Session, Skipped
 from traces.span_content import content_of, usage_attributes
+from traces.usage import normalise
 
 MODEL_OPERATIONS = frozenset({"chat", "text_completion", "generate_content", "completion", "generate", "responses"})
 _AGENT_OPERATIONS = frozenset({"invoke_agent", "create_agent", "invoke_workflow"})
@@ -170,8 +172,7 @@ def requests(
             yield from teller.take(span)
         except (ValueError, RecursionError) as error:
             yield Reject(span.ordinal, str(error)[:120] if isinstance(error, ValueError) else "nested too deeply")
-    if not teller.used and teller.others:
-        yield Note("no span of a model call: agents, tools and totals are no requests")
+    yield from teller.end()
 
 
 class _Teller:
@@ -182,10 +183,13 @@ class _Teller:
         self.sessions: set[str] = set()
         self.used = 0
         self.others = 0
+        self.totals: dict[str, int] = {}  # agent run -> input and output tokens that it reports
+        self.sums: Counter[str] = Counter()  # agent run -> those of its calls
 
     def take(self, span: Span) -> Iterator[Record]:
         if not self.forest.is_call(span):
             self.others += 1
+            self._total(span)
             yield Skipped("ignored", 1, "no call of a model", span.ordinal)
             return
         told = self.describe(span)
@@ -197,7 +201,27 @@ class _Teller:
             return
         self.used += 1
         yield from self._session(span)
-        yield self._request(span, told)
+        request = self._request(span, told)
+        for agent in self.forest.agents(span):
+            self.sums[agent] += (request.input_tokens or 0) + (request.output_tokens or 0)
+        yield request
+
+    def _total(self, span: Span) -> None:
+        usage = usage_attributes(span.attributes) if kind_of(span) == "agent" else None
+        if usage:
+            counted = normalise(usage)
+            self.totals[span.span] = (counted.input_tokens or 0) + (counted.output_tokens or 0)
+
+    def end(self) -> Iterator[Record]:
+        """What the source's own totals say against the sums of the calls."""
+        if not self.used and self.others:
+            yield Note("no span of a model call: agents, tools and totals are no requests")
+        apart = [abs(total - self.sums[agent]) for agent, total in self.totals.items() if self.sums[agent] != total]
+        if self.used and apart:
+            yield Note(
+                f"{len(apart):,} of {len(self.totals):,} agent runs report totals that differ from the sum of their "
+                f"calls, by {sum(apart):,} tokens; the calls were used"
+            )
 
     def _session(self, span: Span) -> Iterator[Record]:
         chain = self._chain(span)
@@ -235,7 +259,7 @@ class _Teller:
                 arrival_s=span.start_s,
                 ttft_s=told.ttft_s,
                 duration_s=duration,
-                dedupe_key=f"response:{told.identity}" if told.identity else f"span:{span.trace}:{span.span}",
+                identity=told.identity or f"span:{span.trace}:{span.span}",
                 cut=told.cut,
             )
         )

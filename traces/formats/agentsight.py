@@ -141,7 +141,7 @@ class _Capture:
             time_basis="trace",
             ttft_s=(first - sent.at_ns) * _NS if isinstance(first, int) else None,
             duration_s=(entry["timestamp"] - sent.at_ns) * _NS,
-            dedupe_key=None if identity is None else f"response:{identity}",
+            identity=identity,
         )
 
     def _rebuild(self, body: Mapping[str, Any]) -> Iterator[Record]:

@@ -81,6 +81,6 @@ def _record(calls: Calls, seen: set[str], ordinal: int, one: Any) -> Iterator[Re
             request=body if isinstance(body, Mapping) else None,
             answer=answer,
             arrival_s=number_of(answer, "created"),
-            dedupe_key=None if identity is None else f"response:{identity}",
+            identity=identity,
         )
     )

@@ -62,6 +62,6 @@ def _record(calls: Calls, ordinal: int, value: Any) -> Record:
             key=str(ordinal),
             ordinal=ordinal,
             answer=answer,
-            dedupe_key=None if identity is None else f"response:{identity}",
+            identity=identity,
         )
     )

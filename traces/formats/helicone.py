@@ -91,7 +91,7 @@ class _Reader:
             arrival_s=start,
             ttft_s=None if first is None else first / 1000,
             duration_s=duration,
-            dedupe_key=None if identity is None else f"response:{identity}",
+            identity=identity,
             cut=body is not None and b'helicone-message":"request body too large' in compact(body)[:400],
         )
 

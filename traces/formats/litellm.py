@@ -100,7 +100,7 @@ class _Reader:
                 arrival_s=start,
                 ttft_s=first - start if streamed and first is not None and start is not None else None,
                 duration_s=end - start if end is not None and start is not None else None,
-                dedupe_key=None if identity is None else f"response:{identity}",
+                identity=identity,
                 cut=body is not None and _CUT in str(body.get("messages", ""))[:200_000],
             )
         )

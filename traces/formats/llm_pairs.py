@@ -174,7 +174,8 @@ class _Reader:
         session = named or who.session
         if session is not None and session not in self.sessions:
             self.sessions.add(session)
-            yield Session(session, parent_key=who.parent, agent=who.agent, agent_version=who.version)
+            role = "subagent" if who.parent else "main"
+            yield Session(session, parent_key=who.parent, role=role, agent=who.agent, agent_version=who.version)
         extra, hidden = self._contents(body)
         call = self._call(ordinal, session, record, pair)
         request = self.calls.request(call, extra, hidden)
@@ -199,8 +200,7 @@ class _Reader:
             arrival_s=arrival,
             ttft_s=number_of(record, "ttft_s", "ttft"),
             duration_s=duration,
-            dedupe_key=None if identity is None else f"response:{identity}",
-            copy_rank=(0 if arrival is not None else 1,),
+            identity=identity,
         )
 
     def _stored(self, pair: _Pair) -> None:

@@ -119,7 +119,7 @@ class _Stream:
                 model=model,
                 arrival_s=began if began is not None else ended,
                 duration_s=ended - began if ended is not None and began is not None else None,
-                dedupe_key=None if text_of(payload, "id") is None else f"event:{payload['id']}",
+                identity=text_of(payload, "id"),
             )
         )
         told = self.history.tell(request.key, self.told, counted.input_tokens, (), None, model, self.head, guess=True)
