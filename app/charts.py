@@ -235,7 +235,7 @@ def capacity_lines(
     ceiling: float | None,
     chosen: tuple[int, float | None] | None = None,
     bytes_per_token: float | None = None,
-    replica: tuple[str, int] | None = None,
+    replica: tuple[str, int, float | None] | None = None,
 ) -> Any:
     """Hit rate over capacity. Columns: group, capacity_tokens, hit_rate.
 
@@ -244,7 +244,7 @@ def capacity_lines(
         ceiling: the unbounded rate, dashed.
         chosen: (capacity in tokens, hit rate there) to mark.
         bytes_per_token: KV bytes, for a second line of axis labels in GiB.
-        replica: (its configuration, its capacity in tokens) to mark; the axis reaches as far as it.
+        replica: (its configuration, its capacity in tokens, hit rate there) to mark; the axis reaches as far as it.
     """
     rows = frame.select("group", "capacity_tokens", "hit_rate")
     sizes = rows["capacity_tokens"].unique().sort().to_list()
@@ -261,12 +261,19 @@ def capacity_lines(
     if replica is None:
         return drawn
     right = replica[1] ** 2 > low * high  # right of the middle of a log axis the label stands to the left
-    at = alt.Chart(pl.DataFrame({"capacity_tokens": [replica[1]], "text": [replica[0]]})).encode(x=x)
+    place = pl.DataFrame(
+        {"capacity_tokens": [replica[1]], "text": [replica[0]], "hit_rate": [replica[2]]},
+        schema_overrides={"hit_rate": pl.Float64},
+    )
+    at = alt.Chart(place).encode(x=x)
     rule = at.mark_rule(color=CHOSEN, strokeWidth=1.5, strokeDash=[2, 3])
     label = at.mark_text(
         align="right" if right else "left", baseline="bottom", dx=-6 if right else 6, color=CHOSEN, fontWeight=600
     ).encode(y=alt.datum(0.03, scale=_RATE_SCALE), text="text:N")
-    return drawn + rule + label
+    point = at.mark_point(filled=True, size=110, color=CHOSEN, opacity=1).encode(
+        y=alt.Y("hit_rate:Q", scale=_RATE_SCALE)
+    )
+    return drawn + rule + point + label
 
 
 def ttl_lines(frame: pl.DataFrame, ceiling: float | None, marks: tuple[float, ...] = ()) -> Any:
@@ -375,9 +382,9 @@ def _with_marks(
             {field: [chosen[0]], "hit_rate": [chosen[1]]}, schema={field: pl.Int64, "hit_rate": pl.Float64}
         )
         base = alt.Chart(point).encode(x=x)
-        layers.append(base.mark_rule(color="#d55e00", strokeWidth=1.5, opacity=0.8))
+        layers.append(base.mark_rule(color=CHOSEN, strokeWidth=1.5, opacity=0.8))
         layers.append(
-            base.mark_point(filled=True, size=110, color="#d55e00", opacity=1).encode(
+            base.mark_point(filled=True, size=110, color=CHOSEN, opacity=1).encode(
                 y=alt.Y("hit_rate:Q", scale=_RATE_SCALE)
             )
         )

@@ -42,12 +42,18 @@ def _largest(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(pl.col("group").is_in(kept))
 
 
-def _worth_drawing(frame: pl.DataFrame) -> pl.DataFrame:
-    """The curve from where it leaves zero: below, a cache is too small to matter and the axis would be mostly empty."""
+def _whole(asked: sidebar.Asked) -> pl.DataFrame:
+    """The curve of all together from where it leaves zero, two points at least.
+
+    Below, a cache is too small to matter and the axis would be mostly empty.
+    """
     import polars as pl
 
-    enough = pl.col("hit_tokens") >= 0.01 * pl.col("hit_tokens").max()
-    kept = frame.filter(enough)
+    frame = _curve(asked, "all")
+    if frame.height < 2:
+        only = int(frame["capacity_blocks"][0])
+        return _curve(asked, "all", capacity_blocks=[only, 2 * only])
+    kept = frame.filter(pl.col("hit_tokens") >= 0.01 * pl.col("hit_tokens").max())
     return kept if kept.height >= 2 else frame
 
 
@@ -76,7 +82,7 @@ def _controls() -> tuple[str, float | None, str]:
 
 
 def _marked() -> str:
-    mark: tuple[str, int] | None = st.session_state.get("replica-mark")
+    mark: tuple[str, int, float | None] | None = st.session_state.get("replica-mark")
     return f" Marked: {mark[0]}, as chosen on the page Replica." if mark else ""
 
 
@@ -85,12 +91,19 @@ def _capacity(
     asked: sidebar.Asked, axis: str, bytes_per_token: float | None, model: str, ceiling: float | None
 ) -> None:
     """The slider, what it says at once, and the curve. Moving the slider runs only this."""
+    with sidebar.guarded():
+        _at_capacity(asked, axis, bytes_per_token, model, ceiling)
+
+
+def _at_capacity(
+    asked: sidebar.Asked, axis: str, bytes_per_token: float | None, model: str, ceiling: float | None
+) -> None:
     import polars as pl
 
     from analysis.curves import hits_at
     from app import charts
 
-    whole = _worth_drawing(_curve(asked, "all"))
+    whole = _whole(asked)
     sizes = whole["capacity_blocks"].to_list()
     block = asked.block_size
 
@@ -177,7 +190,7 @@ def _at_tiers(asked: sidebar.Asked, axis: str, bytes_per_token: float | None) ->
 
     from app import charts
 
-    sizes = _worth_drawing(_curve(asked, "all"))["capacity_blocks"].to_list()
+    sizes = _whole(asked)["capacity_blocks"].to_list()
     block = asked.block_size
 
     def written(blocks: int) -> str:
@@ -248,6 +261,13 @@ with sidebar.page(LEAD):
     except NeedsArrivals:
         st.metric("Ceiling, whatever the order", formats.rate(ceiling), border=True, width=300)
         sidebar.suggest_arrivals()
+        st.stop()
+    if ceiling == 0:
+        st.info(
+            "**Nothing is reused here.** No request shares a full block with an earlier one, so no cache hits "
+            "anything. Prompts shorter than a block never hit: a smaller block size may show more.",
+            icon=":material/info:",
+        )
         st.stop()
     axis, bytes_per_token, model = _controls()
     _capacity(asked, axis, bytes_per_token, model, ceiling)
