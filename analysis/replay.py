@@ -59,7 +59,6 @@ from analysis.replay_books import (
     MOVES,
     NOW,
     PLACE,
-    PRIVATE_TOTAL,
     QUEUED,
     REFUSED,
     SAMPLES_TAKEN,

@@ -27,7 +27,7 @@ def test_250_sessions_on_50_replicas() -> None:
 def test_more_replicas_make_some_unlucky_one_certain() -> None:
     figures = uniform_placement(500, 2500)
     assert figures.any_at_most_low == pytest.approx(1.0, abs=5e-4)
-    assert figures.any_at_least_high == pytest.approx(0.93, abs=6e-3)
+    assert figures.any_at_least_high == pytest.approx(0.93, abs=2e-2)
 
 
 def test_the_band_of_50_replicas() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.replay_books import BEST, HIT, SHARED_HIT, UNBOUNDED_HIT
-from analysis.routing import Cell, Replay, Trace, replay
+from analysis.routing import Cell, Event, Replay, Trace, replay
 from tests.naive import SHARED, blocks_of, build_tree, lru_hits
 
 QUICK = settings(max_examples=60, deadline=None)
@@ -153,3 +153,115 @@ def test_golden_routing_figures(tmp_path: Any) -> None:
         result = replay(trace, Cell(policy, int(replicas), tokens))
         assert hit_tokens(result) == figures["hit_tokens"], name
         assert loads(result) == (figures["requests_per_replica"], figures["input_tokens_per_replica"]), name
+
+
+timed_rows = st.lists(
+    st.tuples(
+        st.lists(st.integers(0, 1), max_size=6),
+        st.integers(0, 2),
+        st.integers(0, 6),
+        st.integers(1, 9),
+        st.integers(0, 4),
+    ),
+    min_size=1,
+    max_size=20,
+)  # prompt, session, arrival, duration, output
+
+
+def timed_trace(rows: Any) -> Trace:
+    columns = list(zip(*rows, strict=True))
+    return trace_of(
+        columns[0],
+        columns[1],
+        columns[2],
+        duration_s=np.array(columns[3], float),
+        output_tokens=np.array(columns[4], np.int64),
+    )
+
+
+@QUICK
+@given(
+    timed_rows,
+    st.integers(1, 3),
+    st.one_of(st.none(), st.integers(0, 8)),
+    st.sampled_from((*ALL, "sglang_cache_aware")),
+    st.sampled_from(("open", "closed")),
+    st.one_of(st.none(), st.integers(1, 2)),
+    st.lists(st.tuples(st.sampled_from(("scale", "lose", "hot")), st.integers(0, 9)), max_size=3),
+)
+def test_requests_and_tokens_are_conserved_under_load_and_events(
+    rows: Any, replicas: int, capacity: int | None, policy: str, loop: str, most: int | None, events: Any
+) -> None:
+    happenings = tuple(
+        Event(kind, at, 3 if kind == "scale" else 0) for kind, at in events if kind != "lose" or replicas > 1
+    )
+    happenings = tuple(e for k, e in enumerate(happenings) if e.kind != "lose" or k == 0)
+    cell = Cell(
+        policy, replicas, capacity, seed=1, block_tokens=1, service="recorded", insert="finish", loop=loop,
+        max_running=most, events=happenings, population=2 if loop == "closed" else None,
+    )  # fmt: skip
+    trace = timed_trace(rows)
+    result = replay(trace, cell)
+    out = result.outcome
+    assert (out.replica >= 0).all()
+    assert not np.isnan(out.times).any()
+    assert (np.diff(out.times, axis=1) >= 0).all()
+    assert result.prefix_tokens.sum() == sum(len(row[0]) for row in rows)
+    assert (out.blocks >= 0).all()
+    assert (out.blocks <= result.prefix_tokens[:, None]).all()
+    again = replay(trace, cell).outcome
+    assert np.array_equal(again.replica, out.replica)
+    assert np.array_equal(again.blocks, out.blocks)
+
+
+@QUICK
+@given(timed_rows, st.permutations(["a", "b", "c"]), st.sampled_from((*ALL, "sglang_cache_aware")))
+def test_permuting_replica_names_changes_nothing(rows: Any, names: list[str], policy: str) -> None:
+    trace = timed_trace(rows)
+    cell = Cell(policy, 3, 6, block_tokens=1, service="recorded")
+    plain = replay(trace, cell._replace(replica_names=("a", "b", "c"))).outcome
+    named = replay(trace, cell._replace(replica_names=tuple(names))).outcome
+    hashed = policy in ("session_hash", "ring_hash", "bounded_load")
+    renamed = [["a", "b", "c"].index(name) for name in names] if hashed else [0, 1, 2]
+    assert [renamed[r] for r in named.replica] == plain.replica.tolist()
+    assert np.array_equal(named.blocks, plain.blocks)
+
+
+def test_a_prompt_can_be_hit_only_once_it_is_computed() -> None:
+    trace = trace_of([[1] * 4, [1] * 4, [1] * 4], [0, 1, 2], [0, 1, 3], duration_s=np.full(3, 2.0))
+    early = replay(trace, Cell("round_robin", 1, block_tokens=1, service="recorded"))
+    late = replay(trace, Cell("round_robin", 1, block_tokens=1, service="recorded", insert="finish"))
+    assert early.outcome.blocks[:, HIT].tolist() == [0, 4, 4]
+    assert late.outcome.blocks[:, HIT].tolist() == [0, 0, 4]
+
+
+def test_requests_wait_for_a_place_and_for_kv() -> None:
+    trace = trace_of([[1] * 4, [2] * 4, [3] * 4], [0, 1, 2], [0, 0, 0], duration_s=np.full(3, 2.0))
+    slots = replay(trace, Cell("round_robin", 1, block_tokens=1, service="recorded", max_running=1)).outcome
+    assert slots.times[:, 1].tolist() == [0, 2, 4]
+    room = replay(trace, Cell("round_robin", 1, 8, block_tokens=1, service="recorded")).outcome
+    assert room.times[:, 1].tolist() == [0, 0, 2]
+    refused = replay(trace, Cell("round_robin", 1, block_tokens=1, service="recorded", max_running=1, queue_limit=1))
+    assert refused.outcome.replica.tolist() == [0, 0, -1]
+
+
+def test_a_closed_loop_waits_for_answers() -> None:
+    trace = trace_of([[1], [1, 1], [2]], [0, 0, 1], [0, 5, 1], duration_s=np.array([3.0, 1.0, 2.0]))
+    one = replay(trace, Cell("round_robin", 1, block_tokens=1, service="recorded", loop="closed", max_running=1))
+    assert one.outcome.times[:, 0].tolist() == [0, 1, 5]  # in arrival order: the gap of 2 s follows the answer at 3
+    lanes = replay(trace, Cell("round_robin", 1, block_tokens=1, service="recorded", loop="closed", population=1))
+    assert lanes.outcome.times[:, 0].tolist() == [0, 6, 5]  # the second session takes the place of the first
+
+
+def test_unknown_policies_parameters_and_loads_are_refused() -> None:
+    trace = trace_of([[1]])
+    for cell, message in (
+        (Cell("nearest", 2), "no routing policy"),
+        (Cell("tower", 2, params={"speed": 1.0}), "it has budget"),
+        (Cell("sglang_cache_aware", 2), "choose --service"),
+        (Cell("tower", 0), "replicas must be at least 1"),
+        (Cell("tower", 2, service="recorded"), "no durations"),
+        (Cell("tower", 1, events=(Event("lose", 0.0),)), "only replica"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            replay(trace, cell)

@@ -34,7 +34,7 @@ def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory)
         if precise > 0:
             prefix = fleet.held[r] * fleet.block_tokens[0] / total
         else:
-            prefix = min(float(fleet.routed[r] * fleet.block_tokens[0]), most) / min(total, most)
+            prefix = min(float(fleet.routed[r] * fleet.block_tokens[0]), most) / max(min(total, most), 1.0)
         queue = (longest - fleet.waiting[r]) / (longest - shortest) if longest > shortest else 1.0
         kv = 1.0 - fleet.busy_blocks[r] / fleet.capacity[r] if fleet.capacity[r] > 0 else 1.0
         score[r] = prefix_weight * prefix + queue_weight * queue + kv_weight * kv

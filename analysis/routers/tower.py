@@ -59,7 +59,7 @@ def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory)
             best = r
             best_score = score
     books[SPENT] += (longest - fleet.held[best]) * block
-    share = books[SPENT] / books[SEEN]
+    share = books[SPENT] / max(books[SEEN], 1.0)
     books[PRICE] *= np.exp(pace * (share / budget - 1.0))
     books[PRICE] = min(max(books[PRICE], 0.01), 1e6)
     if books[REQUESTS] > memory_requests:
