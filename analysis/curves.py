@@ -225,7 +225,8 @@ def _look_up(path: Any, capacity_blocks: int, block: int) -> tuple[int, int]:
     file = pq.ParquetFile(path)
     prefix = int(file.schema_arrow.metadata[b"prefix_tokens"])
     slope = moment = 0
-    low, high = 0, file.metadata.num_row_groups  # the last group that starts below the capacity
+    # the last group that starts below the capacity (a trace without any reuse has no rows)
+    low, high = 0, file.metadata.num_row_groups if file.metadata.num_rows else 0
     while low < high:
         middle = (low + high) // 2
         if file.metadata.row_group(middle).column(0).statistics.min < capacity_blocks:
