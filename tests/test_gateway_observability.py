@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from gateway_files import SAMPLES, lines, read, shared
 
@@ -300,3 +302,52 @@ def test_helicone_sessions_and_providers(tmp_path: Path) -> None:
     sessions = {r["session_id"]: r for r in Dataset(tmp_path / "dataset").read("sessions").iter_rows(named=True)}
     main, sub = table["session_id"].to_list()
     assert sessions[sub]["parent_session_id"] == main
+
+
+# Other files than JSON -------------------------------------------------------------------------------------------
+
+
+def test_runs_and_generations_as_parquet(tmp_path: Path) -> None:
+    run = {
+        "id": "r1",
+        "trace_id": "r0",
+        "parent_run_id": None,
+        "run_type": "llm",
+        "start_time": datetime(2026, 1, 1),
+        "end_time": datetime(2026, 1, 1, 0, 0, 2),
+        "inputs": json.dumps({"messages": [{"role": "user", "content": "hello"}]}),
+        "outputs": json.dumps({"choices": [{"message": {"role": "assistant", "content": "hi"}}], "id": "chatcmpl-1"}),
+        "extra": json.dumps({"metadata": {"thread_id": "t", "ls_model_name": "m"}}),
+        "prompt_tokens": 100,
+        "completion_tokens": 4,
+        "total_tokens": 104,
+        "prompt_token_details": json.dumps({"cache_read": 64}),
+    }
+    pl.DataFrame([run]).write_parquet(tmp_path / "runs.parquet")
+    receipt, table = read(tmp_path, tmp_path / "runs.parquet")
+    assert receipt["formats"] == {"langsmith": 1}
+    assert _counts(table) == [(100, 64, None, 4)]
+    assert table["duration_s"].to_list() == [2.0]
+    assert str(table["started_at"][0]) == "2026-01-01 00:00:00+00:00"
+
+
+def test_exports_as_csv(tmp_path: Path) -> None:
+    usage = {"input": 10, "input_cached_tokens": 90, "output": 7, "total": 107}
+    one = {**_generation("a", usage), "input": [{"role": "user", "content": "hello,\nyou"}]}
+    row = {k: json.dumps(v) if isinstance(v, (dict, list)) else v for k, v in one.items()}
+    pl.DataFrame([row]).write_csv(tmp_path / "observations.csv")
+    receipt, table = read(tmp_path, tmp_path / "observations.csv")
+    assert receipt["formats"] == {"langfuse": 1}
+    assert _counts(table) == [(100, 90, None, 7)]
+    assert table["prompt_completeness"].to_list() == ["full"]
+
+
+def test_helicone_as_csv(tmp_path: Path) -> None:
+    one = _helicone("a", "/task")
+    row = {k: json.dumps(v) if isinstance(v, dict) else v for k, v in one.items()}
+    pl.DataFrame([row]).write_csv(tmp_path / "requests.csv")
+    receipt, table = read(tmp_path, tmp_path / "requests.csv")
+    assert receipt["formats"] == {"helicone": 1}
+    assert _counts(table) == [(100, 64, None, 5)]
+    assert table["duration_s"].to_list() == [3.0]
+    assert table["ttft_s"].to_list() == [0.25]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -20,6 +21,8 @@ def moment(value: Any, unit: str | None = None) -> float | None:
     """
     if isinstance(value, bool) or value is None:
         return None
+    if isinstance(value, datetime):  # a Parquet column
+        return (value if value.tzinfo is not None else value.replace(tzinfo=UTC)).timestamp()
     if isinstance(value, str):
         text = value.strip()
         found = parse_time(text) if len(text) < 64 else None

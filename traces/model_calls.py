@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -11,6 +12,8 @@ from traces.history import History, Told
 from traces.records import Context, Piece, Request
 from traces.tools import classify
 from traces.usage import Usage, normalise
+
+_NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?", re.ASCII)
 
 MAX_CHAIN = 20_000
 """Answers that are kept for calls that continue them."""
@@ -230,10 +233,12 @@ def text_of(value: Any, *names: str) -> str | None:
 
 
 def number_of(value: Any, *names: str) -> float | None:
-    """The first of the fields `names` that holds a finite number."""
+    """The first of the fields `names` that holds a finite number, also one written as text (CSV)."""
     if isinstance(value, Mapping):
         for name in names:
             found = value.get(name)
+            if isinstance(found, str) and _NUMBER.fullmatch(found):
+                found = float(found)
             if isinstance(found, (int, float)) and not isinstance(found, bool) and abs(found) < 1e18:
                 return float(found)
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from traces.formats.otel_flat import documents
+from traces.formats.export_rows import documents, has_columns
 from traces.logged_times import first_moment
 from traces.messages import compact
 from traces.model_calls import Call, Calls, number_of, text_of
@@ -26,6 +26,8 @@ SUMMARY = {
 
 def sniff(head: Head, name: str) -> float:
     """Sure where rows with Helicone's names begin the file."""
+    if has_columns(head, "request_created_at", "response_status"):
+        return 0.93
     start = head.data[: 1 << 16]
     if b'"request_created_at"' in start and (b'"request_id"' in start or b'"response_status"' in start):
         return 0.95

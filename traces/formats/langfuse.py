@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from traces.formats.otel_flat import documents
+from traces.formats.export_rows import documents, has_columns
 from traces.logged_times import first_moment
 from traces.messages import role_of
 from traces.model_calls import number_of, text_of
@@ -26,6 +26,8 @@ SUMMARY = {
 
 def sniff(head: Head, name: str) -> float:
     """Sure where observations with Langfuse's names begin the file."""
+    if has_columns(head, "traceId", "usageDetails") or has_columns(head, "trace_id", "usage_details"):
+        return 0.93
     start = head.data[: 1 << 16]
     if b'"observations"' in start and b'"trace"' in start[:256]:
         return 0.9

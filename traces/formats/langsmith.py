@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from traces.formats.otel_flat import documents
+from traces.formats.export_rows import documents, has_columns
 from traces.logged_times import first_moment
 from traces.model_calls import text_of
 from traces.records import Context, Record, Reject
@@ -26,6 +26,8 @@ _THREADS = ("session_id", "thread_id", "conversation_id")
 
 def sniff(head: Head, name: str) -> float:
     """Sure where runs with LangSmith's names begin the file."""
+    if has_columns(head, "run_type", "trace_id"):
+        return 0.93
     start = head.data
     if b'"run_type"' not in start or b'"trace_id"' not in start:
         return 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from traces.formats.otel_flat import documents
+from traces.formats.export_rows import documents, has_columns
 from traces.logged_times import first_moment, moment
 from traces.model_calls import Call, Calls, text_of
 from traces.records import Context, Record, Reject, Session, Skipped
@@ -27,6 +27,8 @@ _CUT = "litellm_truncated"
 
 def sniff(head: Head, name: str) -> float:
     """Sure where a payload or a row of SpendLogs begins the file."""
+    if has_columns(head, "request_id", "spend", "prompt_tokens", "startTime"):
+        return 0.93
     start = head.data[: 1 << 16]
     if b'"startTime"' not in start or b'"prompt_tokens"' not in start:
         return 0.0

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from traces.formats.export_rows import documents
 from traces.logged_times import first_moment
 from traces.model_calls import text_of
 from traces.records import Context, Record, Reject
-from traces.sources import Head, Source, TooLarge, parse_json
+from traces.sources import Head, Source
 from traces.spans import Span, requests
 
 NAME = "otel_flat"
@@ -49,35 +50,6 @@ def _spans(source: Source) -> Iterator[Span | Reject]:
         for one in inner if isinstance(inner, list) else [value]:
             ordinal += 1
             yield plain_span(ordinal, one, trace)
-
-
-def documents(source: Source) -> Iterator[tuple[int, Any]]:
-    """(line, object) of a file of lines, of an array or of one document; a text is why there is no object."""
-    head = source.head()
-    if head.record is None or isinstance(head.record, list):
-        try:
-            value = parse_json(source.document())
-        except (TooLarge, ValueError) as error:
-            yield 0, str(error)[:120]
-            return
-        if isinstance(value, Mapping) and isinstance(value.get("data"), list):
-            value = value["data"]
-        for at, one in enumerate(value if isinstance(value, list) else [value], 1):
-            yield at, one if isinstance(one, Mapping) else "not a JSON object"
-        return
-    for number, line in source.lines():
-        if line is None:
-            yield number, "a line too long to be held"
-        elif line.strip():
-            try:
-                value = parse_json(line)
-            except ValueError as error:
-                yield number, str(error)
-                continue
-            if isinstance(value, Mapping) and isinstance(value.get("data"), list):
-                yield from ((number, one if isinstance(one, Mapping) else "not a JSON object") for one in value["data"])
-            else:
-                yield number, value if isinstance(value, Mapping) else "not a JSON object"
 
 
 def plain_span(

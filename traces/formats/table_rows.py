@@ -45,7 +45,10 @@ def columns(head: Head) -> list[str]:
         if b"\0" in head.data[:4096]:
             return []
         line = head.first_line.decode("utf-8", "replace")
-        return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter(line)), [])]
+        try:
+            return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter(line)), [])]
+        except csv.Error:  # a lone carriage return, or a cell beyond the limit
+            return []
     record = head.record if shape == "jsonl" else first_element(head)
     return list(record) if isinstance(record, dict) else []
 

@@ -1,0 +1,49 @@
+"""What observability tools export, whatever the file: JSON in its usual arrangements, CSV or Parquet, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from traces.formats.table_rows import columns, kind, rows
+from traces.sources import Head, Source, TooLarge, parse_json
+
+
+def has_columns(head: Head, *names: str) -> bool:
+    """Whether a file is CSV or Parquet with all these columns."""
+    return kind(head) in ("parquet", "csv") and set(names) <= set(columns(head))
+
+
+def documents(source: Source) -> Iterator[tuple[int, Any]]:
+    """(line or row, object) of an export; a text is why there is no object.
+
+    Lines, an array, one document, or an API's page ({data: [...]}) of JSON; CSV; Parquet.
+    """
+    head = source.head()
+    if kind(head) in ("parquet", "csv"):
+        yield from rows(source)
+        return
+    if head.record is None or isinstance(head.record, list):
+        try:
+            value = parse_json(source.document())
+        except (TooLarge, ValueError) as error:
+            yield 0, str(error)[:120]
+            return
+        if isinstance(value, Mapping) and isinstance(value.get("data"), list):
+            value = value["data"]
+        for at, one in enumerate(value if isinstance(value, list) else [value], 1):
+            yield at, one if isinstance(one, Mapping) else "not a JSON object"
+        return
+    for number, line in source.lines():
+        if line is None:
+            yield number, "a line too long to be held"
+        elif line.strip():
+            try:
+                value = parse_json(line)
+            except ValueError as error:
+                yield number, str(error)
+                continue
+            if isinstance(value, Mapping) and isinstance(value.get("data"), list):
+                yield from ((number, one if isinstance(one, Mapping) else "not a JSON object") for one in value["data"])
+            else:
+                yield number, value if isinstance(value, Mapping) else "not a JSON object"
