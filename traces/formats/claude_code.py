@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 NAME = "claude_code"
 SUMMARY = {
     "carries": "sessions, sub-agents, messages, usage with cache reads and writes, tools, times",
-    "tail": "none",
     "time": "wall clock (ISO 8601)",
+    "computes": "everything: ceiling and curves on provider-counted lengths, reported rate and its gap, transitions",
     "notes": "system prompt and tool schemas are not logged: prompts are completed by an unobserved head; "
     "output without a stop reason is a partial count",
 }
