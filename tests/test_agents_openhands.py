@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from tests.agents import SAMPLES, Read, refused, shared
+from tests.agents import SAMPLES, Read, refused, shared, whole
 
 HERE = SAMPLES / "openhands"
 
@@ -60,3 +61,14 @@ def test_shared_events(tmp_path: Path) -> None:
     assert Read(tmp_path / "c", shared("openhands/resolver_output.jsonl")).requests.height == 26
     receipt = refused(tmp_path, shared("openhands/sdk_base_state.json"))
     assert receipt["records"] == {"read": 1, "used": 0, "rejected": 0, "duplicate": 0, "ignored": 1}
+
+
+def test_events_in_files_of_their_own_are_one_conversation(tmp_path: Path) -> None:
+    events = json.loads((HERE / "trajectory.json").read_text())
+    for folder in ("sessions/x/events", "events"):
+        for at, event in enumerate(events * 3):
+            whole(tmp_path, f"{folder}/{at}.json", event)
+    tree = Read(tmp_path / "a", tmp_path / "sessions")
+    assert tree.receipt["formats"] == {"openhands": 1}
+    assert tree.column("input_tokens") == [3000, 3100]  # each response once, though its events come three times
+    assert Read(tmp_path / "b", tmp_path / "events").column("input_tokens") == [3000, 3100]

@@ -16,14 +16,16 @@ _NAMES = {
         update_file delete_file text_editor file_editor edit_notebook multi_edit search_replace create insert""",
     "execute": """bash bashoutput killshell killbash shell local_shell exec exec_command write_stdin unified_exec
         execute_bash execute_command run_command run_shell_command run_terminal_cmd terminal execute_ipython_cell python
-        run run_in_terminal code_execution ipython run_code powershell taskoutput taskstop cmd_runner""",
+        run run_in_terminal code_execution execute shell_command run_ipython ipython run_code powershell taskoutput
+        taskstop cmd_runner""",
     "plan": """todowrite todoread task agent exitplanmode exit_plan_mode enterplanmode update_plan think task_tracker
         todo_write todo_read write_todos new_task switch_mode update_todo_list taskcreate taskupdate taskget tasklist
-        plan skill delegate spawn_agent""",
+        plan skill delegate spawn_agent todolist agentswarm report_intent""",
     "explore": """read grep glob ls notebookread webfetch websearch read_file read_many_files list_files list_directory
         search_files search_file_content codebase_search grep_search file_search list_dir view view_image open find
         find_by_name web_search web_fetch fetch fetch_webpage google_web_search search_dir search_file find_file
-        list_code_definition_names scroll_down scroll_up goto lsp toolsearch read_dir get_errors""",
+        list_code_definition_names scroll_down scroll_up goto lsp toolsearch read_dir get_errors list
+        view_file search_web fetchurl readmediafile tool_search cat""",
     "other": """askuserquestion ask_followup_question ask_user attempt_completion finish submit message exit
         browser_action browse browser save_memory memory slashcommand sendmessage request_user_input""",
 }

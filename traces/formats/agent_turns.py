@@ -81,6 +81,7 @@ class Thread(msgspec.Struct, eq=False):
     after: list[Part] = msgspec.field(default_factory=list)  # results that came before their call was closed
     trigger: str = "unknown"
     after_trigger: str = "unknown"
+    after_s: float | None = None
     parent: Turn | None = None
     compaction: bool = False
     input_s: float | None = None
@@ -91,6 +92,7 @@ class Thread(msgspec.Struct, eq=False):
         """A message, or a tool's result, that the next prompt ends with. A result outweighs what comes with it."""
         if self.reply:
             self.after += parts
+            self.after_s = at_s if self.after_s is None or at_s is None else max(at_s, self.after_s)
             self.after_trigger = "tool" if "tool" in (trigger, self.after_trigger) else trigger
             return
         self.inputs += parts
@@ -139,7 +141,9 @@ class Thread(msgspec.Struct, eq=False):
         self.trigger, self.after, self.after_trigger = self.after_trigger, [], "unknown"
         self.compaction = False
         # The next prompt cannot have been sent before this answer was there.
-        self.input_s, self.reply_s, self.last_s = last, None, None
+        known = [at for at in (last, self.after_s) if at is not None]
+        self.input_s = max(known, default=None)
+        self.reply_s = self.last_s = self.after_s = None
         return turn
 
     def restart(self, parts: list[Part], compaction: bool = True) -> None:

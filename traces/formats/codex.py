@@ -178,8 +178,7 @@ class _Rollout:
         elif kind in ("message", "reasoning", "compaction", "compaction_summary") or kind in _CALLS:
             if thread.after:
                 self._close(ordinal, None)  # an answer after a result: the call before was never counted
-            name = item.get("name") or as_dict(item.get("function")).get("name") or kind
-            thread.add_reply(self._parts(item), [str(name)] if kind in _CALLS else [], at_s)
+            thread.add_reply(self._parts(item), [_tool(item)] if kind in _CALLS else [], at_s)
         else:
             self.ledger.ignore("no part of a prompt")
             return
@@ -196,8 +195,7 @@ class _Rollout:
             return [Part(make.digest(f"compaction\0{_seal(item)}"), 0, 0, "summary", elastic=True)]
         if kind in _CALLS:
             given = item.get("arguments") or item.get("input") or item.get("action") or item.get("parameters")
-            name = item.get("name") or as_dict(item.get("function")).get("name") or kind
-            return [make.call(name, given, item.get("call_id"))]
+            return [make.call(_tool(item), given, item.get("call_id"))]
         if kind in _RESULTS:
             body = item.get("output", item.get("result", item.get("tools")))
             return make.result(body, item.get("call_id"))
@@ -281,6 +279,12 @@ class _Rollout:
                 self._close(ordinal, at_s)
         if thread.answered:
             self._close(self.events[-1][0], None)
+
+
+def _tool(item: dict[str, Any]) -> str:
+    """A call's tool: its name, or what its kind says (`web_search_call`)."""
+    name = text_of(item.get("name")) or text_of(as_dict(item.get("function")).get("name"))
+    return name or kind_of(item).removesuffix("_call")
 
 
 def _seal(item: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ calls apart. `prompt_tokens` includes cached tokens. Times have no zone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,10 @@ SUMMARY = {
     "computes": "hit rates, reported and achievable",
     "notes": "V0 events, output.jsonl, V1 SDK events, and the logs of calls (those of a folder together)",
 }
+
+
+_EVENT = re.compile(r"(^|/)(\d+|event-\d+-[^/]*)\.json$")
+"""The name of a file that holds one event."""
 
 
 def sniff(head: Any, name: str) -> float:
@@ -84,7 +89,8 @@ def _streams(source: Source, value: Any, make: PartMaker, ledger: Ledger) -> Ite
     elif isinstance(value, dict) and "stuck_detection" in value:
         ledger.ignore("the state of a conversation; its calls are in its events")
     else:
-        rows = _files(source, ledger) if len(source.siblings) > 1 and "events/" in source.name else None
+        stored = len(source.siblings) > 1 and _EVENT.search(source.name) is not None
+        rows = _files(source, ledger) if stored else None
         listed = [row for _, row in objects(source, ledger)] if rows is None else rows
         if any("kind" in row for row in listed):
             stream = SdkStream("main", make, ledger)
@@ -98,7 +104,7 @@ def _streams(source: Source, value: Any, make: PartMaker, ledger: Ledger) -> Ite
 def _files(source: Source, ledger: Ledger) -> list[dict[str, Any]]:
     """The events of one conversation that is stored as a file an event, in order."""
     folder = source.name.rpartition("/")[0]
-    names = [n for n in source.siblings if n.rpartition("/")[0] == folder and n.endswith(".json")]
+    names = [n for n in source.siblings if n.rpartition("/")[0] == folder and _EVENT.search(n)]
     rows = []
     for name in sorted(names, key=lambda n: (len(n), n)):
         source.claim(name)
