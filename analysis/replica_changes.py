@@ -165,6 +165,6 @@ def reload_change(budget: Budget, service: Service, context_tokens: float) -> Ch
     a = service.assumptions
     moved = context_tokens * budget.token_bytes.per_token_per_gpu + budget.token_bytes.per_sequence_per_gpu
     recompute = prefill_work(service.model, context_tokens).flops / (service.peak_flops * a.mid_mfu)
-    quantity = f"seconds until {context_tokens:,.0f} tokens are back"
+    quantity = f"{context_tokens:,.0f} tokens back in"
     formula = f"cold FLOPs / (peak × MFU {a.mid_mfu:g}) → bytes per GPU / {a.link_bytes_per_s:.3g} B/s"
     return _row("L2", quantity, recompute, moved / a.link_bytes_per_s, formula, "estimate: MFU and link assumed", "s")

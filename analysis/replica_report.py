@@ -93,7 +93,8 @@ def budget_notes(budget: Budget) -> list[str]:
         notes.append("fp8 here is vLLM's 656-byte row (fp8_ds_mla); backends with plain e4m3 rows: --kv-dtype fp8_e4m3")
     if per.per_sequence:
         notes.append(
-            "replica_tokens counts what grows with the context; windows and states: bytes_per_sequence, sessions_at"
+            "tokens count what grows with the context; windows and states are kept per sequence (bytes_per_sequence), "
+            "and sessions count both"
         )
     if r.shards.dp > 1:
         notes.append(

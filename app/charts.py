@@ -29,6 +29,7 @@ OTHER_COLOURS = ["#2f7fc1", "#c77c00", "#009e73", "#d55e00", "#b8608f", "#56a0c9
 NEUTRAL = "#7a7f88"
 ALL = "#2f7fc1"
 CHOSEN = "#e0457b"
+REPLICA = "#c77c00"
 LINES_WITH_LABELS = 6
 
 
@@ -266,11 +267,11 @@ def capacity_lines(
         schema_overrides={"hit_rate": pl.Float64},
     )
     at = alt.Chart(place).encode(x=x)
-    rule = at.mark_rule(color=CHOSEN, strokeWidth=1.5, strokeDash=[2, 3])
+    rule = at.mark_rule(color=REPLICA, strokeWidth=1.5, strokeDash=[2, 3])
     label = at.mark_text(
-        align="right" if right else "left", baseline="bottom", dx=-6 if right else 6, color=CHOSEN, fontWeight=600
+        align="right" if right else "left", baseline="bottom", dx=-6 if right else 6, color=REPLICA, fontWeight=600
     ).encode(y=alt.datum(0.03, scale=_RATE_SCALE), text="text:N")
-    point = at.mark_point(filled=True, size=110, color=CHOSEN, opacity=1).encode(
+    point = at.mark_point(filled=True, size=110, color=REPLICA, opacity=1).encode(
         y=alt.Y("hit_rate:Q", scale=_RATE_SCALE)
     )
     return drawn + rule + point + label

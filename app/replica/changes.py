@@ -1,0 +1,233 @@
+"""What a change buys: precision, GPUs, a drafter, a host tier; each with its formula, its source and its price."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from app import formats, sidebar
+from app.replica import pieces
+from app.replica.choices import KV_DTYPES, Chosen
+from app.replica.speed import Load
+
+if TYPE_CHECKING:
+    from analysis.evaluation import Comparison, Score
+    from analysis.replica_changes import Change
+    from analysis.replica_workload import Workload
+
+NOT_EVALUATED = "not evaluated"
+LOG_MB = 200
+WRITTEN: dict[str, Callable[[float], str]] = {
+    "tokens": formats.tokens,
+    "tokens/s": pieces.speed,
+    "rate": formats.rate,
+    "s": formats.seconds,
+    "": lambda v: f"{v:.2f}",
+}
+
+
+def draw(chosen: Chosen, load: Load, workload: Workload | None) -> None:
+    """Four changes, each on its own: tables of before and after, formulas behind them."""
+    st.subheader("What does a change buy?", anchor=False)
+    st.caption(f"Each change alone, from {chosen.short}. Speeds are estimates, at {load.batch} requests at once.")
+    runs = workload.runs if workload is not None else None
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _precision(chosen, load, runs)
+        _drafter(load)
+    with right:
+        _gpus(chosen, load, runs)
+        _tier(chosen, load, runs)
+
+
+def _table(rows: list[Change], measured: bool = False) -> None:
+    written = [WRITTEN[r.unit] for r in rows]
+    pieces.grid(
+        {
+            "": [r.quantity[:1].upper() + r.quantity[1:] for r in rows],
+            "Before": [w(r.before) for r, w in zip(rows, written, strict=True)],
+            "After": [w(r.after) for r, w in zip(rows, written, strict=True)],
+            "Change": [_difference(r) for r in rows],
+        },
+        f"What changes with {rows[0].change}", ("Before", "After", "Change"),
+    )  # fmt: skip
+    pieces.behind("Formulas and sources", [(f"{r.quantity}: {r.formula}", r.source) for r in rows])
+
+
+def _difference(row: Change) -> str:
+    if row.unit == "rate":
+        return formats.points(row.after - row.before)
+    if row.unit == "s" and row.ratio:
+        return f"{1 / row.ratio:.3g}{formats.SPACE}× sooner"
+    return f"{row.ratio:.3g}{formats.SPACE}×" if row.ratio is not None else formats.UNKNOWN
+
+
+def _shown(make: Callable[[], list[Change]]) -> list[Change] | None:
+    try:
+        return make()
+    except ValueError as error:
+        st.error(sidebar.plain(str(error)), icon=":material/error:")
+        return None
+
+
+def _precision(chosen: Chosen, load: Load, runs: Any) -> None:
+    from analysis.replica_changes import precision_change
+
+    now = chosen.replica.kv_dtype
+    with st.container(border=True):
+        st.markdown("**KV precision**")
+        options = [d for d in KV_DTYPES if d != now]
+        to = st.selectbox(f"From {now} to", options, key=f"to-kv-{now}", persist_state="session")
+        pairs = _evaluation(f"{now} → {to}")
+        rows = _shown(
+            lambda: precision_change(
+                chosen.replica, load.service, str(to), load.batch, load.live, pairs[0] if pairs else None, runs
+            )
+        )
+        if rows is None:
+            return
+        _table(rows)
+        if rows[0].evaluation is None:
+            return
+        if pairs:
+            for pair in pairs:
+                st.success(f"Evaluation: {sidebar.plain(pair.sentence())}", icon=":material/fact_check:")
+        else:
+            st.warning(
+                f"Quality of {now} → {to}: **{NOT_EVALUATED}**. The capacity is not free until an evaluation says so.",
+                icon=":material/rule:",
+            )
+
+
+def _evaluation(change: str) -> list[Comparison]:
+    """Scores before and after the change, entered or imported; none is "not evaluated"."""
+    from analysis.evaluation import Comparison, Score
+
+    with st.expander("Evaluation before and after", icon=":material/fact_check:"):
+        way = st.segmented_control(
+            "Evaluation", ["Enter scores", "Inspect logs"], default="Enter scores", required=True, key="evaluation-way",
+            label_visibility="collapsed", persist_state="session",
+        )  # fmt: skip
+        if way == "Inspect logs":
+            return _imported(change)
+        one, two, three = st.columns([2, 1, 1])
+        task = one.text_input("Task and metric", key=f"task-{change}", persist_state="session",
+                              placeholder="SWE-bench Verified, resolved")  # fmt: skip
+        before = two.number_input("Before", None, None, None, key=f"before-{change}", persist_state="session")
+        after = three.number_input("After", None, None, None, key=f"after-{change}", persist_state="session")
+        if before is None or after is None:
+            st.caption(f"Scores of the same task with the cache at both precisions ({change}).")
+            return []
+        named = task.strip() or "score"
+        first, second = (Score(named, "", "entered by hand", float(v), None, None) for v in (before, after))
+        return [Comparison(first, second)]
+
+
+def _imported(change: str) -> list[Comparison]:
+    from analysis.evaluation import compare_scores
+
+    one, two = st.columns(2)
+    logs = [
+        column.file_uploader(f"Log {when}", type=["eval", "json"], key=f"log-{when}-{change}", max_upload_size=LOG_MB)
+        for column, when in ((one, "before"), (two, "after"))
+    ]
+    if logs[0] is None or logs[1] is None:
+        st.caption("Logs of the same Inspect task, one with the cache at each precision.")
+        return []
+    try:
+        return compare_scores(read_scores(logs[0]), read_scores(logs[1]))
+    except ValueError as error:
+        st.error(sidebar.plain(str(error)), icon=":material/error:")
+        return []
+
+
+def read_scores(sent: Any) -> list[Score]:
+    """Scores of a sent Inspect log. Raises ValueError where it is none."""
+    from analysis.evaluation import read_inspect_scores
+
+    # the reader takes a file; a visitor's name for it never becomes a path
+    with tempfile.TemporaryDirectory(prefix="tracetower-log-") as folder:
+        path = Path(folder) / f"log{'.eval' if sent.name.endswith('.eval') else '.json'}"
+        path.write_bytes(sent.getvalue())
+        return read_inspect_scores(path)
+
+
+def _gpus(chosen: Chosen, load: Load, runs: Any) -> None:
+    from analysis.replica_changes import tp_change
+
+    now = chosen.replica.shards.tp
+    with st.container(border=True):
+        st.markdown("**More or fewer GPUs**")
+        options = [n for n in (1, 2, 4, 8, 16, 32) if n != now]
+        to = st.selectbox(
+            f"From TP{now} to", options, index=options.index(2 * now) if 2 * now in options else 0,
+            format_func=lambda n: f"TP{n}", key=f"to-tp-{now}", persist_state="session",
+        )  # fmt: skip
+        rows = _shown(lambda: tp_change(chosen.replica, load.service, int(to or now), load.batch, load.live, runs))
+        if rows is None:
+            return
+        _table(rows)
+        st.caption(
+            "Capacity is not the aim by itself: look at tokens a second of one GPU. Whether a wider replica pays is "
+            "a matter of "
+            "measuring; here communication is only a band."
+        )
+
+
+def _drafter(load: Load) -> None:
+    from analysis.replica_changes import draft_change, draft_speedup
+    from analysis.speculation import RATIO_NOTE, Speculation
+
+    with st.container(border=True):
+        st.markdown("**A better drafter**")
+        one, two = st.columns(2)
+        before = one.number_input("Accept length before", 1.0, 64.0, 5.0, 0.1, key="accept-0", persist_state="session")
+        after = two.number_input("Accept length after", 1.0, 64.0, 5.84, 0.1, key="accept-1", persist_state="session")
+        cost = load.draft.draft_cost if load.draft is not None else 0.0
+        verify = load.draft.verify_tokens if load.draft is not None else None
+
+        def rows() -> list[Change]:
+            # both drafters propose the same number of tokens, so that only the accept length differs
+            same = verify or max(Speculation(before).verified, Speculation(after).verified)
+            old, new = Speculation(before, cost, same), Speculation(after, cost, same)
+            return [draft_change(old, new), draft_speedup(load.service, old, new, load.batch, load.live)]
+
+        found = _shown(rows)
+        if found is None:
+            return
+        _table(found)
+        if (before, after) == (5.0, 5.84):
+            st.caption(RATIO_NOTE[:1].upper() + RATIO_NOTE[1:] + ".")
+        st.caption(
+            "Accept lengths hold for one kind of content: never carry one from prose to code or to another model."
+        )
+
+
+def _tier(chosen: Chosen, load: Load, runs: Any) -> None:
+    from analysis.replica_changes import tier_change
+
+    with st.container(border=True):
+        st.markdown("**Host memory behind the GPUs (L2)**")
+        ratio = st.number_input(
+            "Host pool, × the device pool", 0.1, 100.0, 2.0, 0.5, key="host-ratio", persist_state="session",
+            help="HiCache's hicache_ratio; its default is 2.0.",
+        )  # fmt: skip
+        if not chosen.budget.fits:
+            st.caption("There is no device pool: the weights do not fit.")
+            return
+        rows = _shown(
+            lambda: tier_change(chosen.budget, load.service, load.context * (load.hit_rate or 1.0), ratio, runs)
+        )
+        if rows is None:
+            return
+        _table(rows)
+        st.caption(
+            rows[0].change.split("(", 1)[1].rstrip(")").capitalize().replace("gib", "GiB")
+            + ", one copy a rank. What it is worth shows when load rises: "
+            + ("other sessions' blocks then push a session's own out sooner." if runs is not None
+               else "open a dataset to see its hit rates with and without.")
+        )  # fmt: skip
