@@ -222,3 +222,24 @@ def test_phoenix_dataframe_lines(tmp_path: Path) -> None:
     receipt, table = read(tmp_path, lines(tmp_path / "frame.jsonl", [row]))
     assert receipt["formats"] == {"openinference": 1}
     assert table["input_tokens"].to_list() == [100]
+
+
+def test_loose_spans_as_phoenix_hands_them_out(tmp_path: Path) -> None:
+    span = _span(
+        "a", "", 0, 1, openinference__span__kind="LLM", llm__token_count__prompt=9, llm__token_count__completion=2
+    )
+    snake = {
+        "trace_id": "t",
+        "span_id": "b",
+        "start_time_unix_nano": 1_767_225_600_000_000_000,
+        "end_time_unix_nano": 1_767_225_601_000_000_000,
+        "attributes": [
+            {"key": "openinference.span.kind", "value": {"string_value": "LLM"}},
+            {"key": "llm.token_count.prompt", "value": {"int_value": 8}},
+        ],
+    }
+    file = tmp_path / "spans.json"
+    file.write_text(json.dumps({"data": [span, snake], "next_cursor": None}))
+    receipt, table = read(tmp_path, file)
+    assert receipt["formats"] == {"otlp": 1}
+    assert sorted(table["input_tokens"].to_list()) == [8, 9]

@@ -83,8 +83,16 @@ class Calls:
             if missing is not None and hidden is None:
                 seen = sum(entry.tokens for entry in entries)
                 hidden = Piece(self._digest(missing), max(0, (counted.input_tokens or 0) - seen), "unobserved")
+            # By the name that was asked for: an answer names the version, and a call without one must still match.
             told = self.history.tell(
-                call.key, entries, counted.input_tokens, replies, counted.output_tokens, model, hidden, not self._fill
+                call.key,
+                entries,
+                counted.input_tokens,
+                replies,
+                counted.output_tokens,
+                text_of(body, "model") or model,
+                hidden,
+                not self._fill,
             )
         prompt = told.prompt
         if prompt is not None and call.cut:

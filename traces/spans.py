@@ -239,6 +239,8 @@ class _Teller:
         """The session of a span and those above it: the outermost agent runs in the conversation itself."""
         named = next((str(span.attributes[n]) for n in _SESSIONS if span.attributes.get(n)), None)
         root = named or self.forest.root_trace(span)
+        if not root:
+            return []
         inner = self.forest.agents(span)[:-1]
         return [*(f"{root}/{agent}" for agent in inner), root]
 
@@ -250,7 +252,7 @@ class _Teller:
             Call(
                 key=str(span.ordinal),
                 ordinal=span.ordinal,
-                session=self._chain(span)[0],
+                session=next(iter(self._chain(span)), None),
                 request=told.body,
                 answer=told.answer,
                 usage=told.usage,
