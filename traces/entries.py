@@ -26,7 +26,8 @@ PIECE_CHARS = 256
 ENGINE_IDS = 1 << 40
 """Added to token ids that an engine logged."""
 
-CACHED_BYTES = 256 << 20
+CACHED_BYTES = 64 << 20
+PIECE_BYTES = 200
 KNOWN_MESSAGES = 100_000
 _LINE_START = re.compile(r"(?<=\n)(?=[A-Za-z])")
 
@@ -49,9 +50,13 @@ class Entry(NamedTuple):
 
 
 class Entries:
-    """Makes entries, each content once. Memory is bounded; what is forgotten is only tokenised again."""
+    """Makes entries, each content once. Memory is bounded; what is forgotten is only tokenised again.
 
-    def __init__(self, context: Context) -> None:
+    `exact`: texts keep their token ids; needed only where the tokenizer's lengths are the prompts' (traces.history).
+    """
+
+    def __init__(self, context: Context, exact: bool = True) -> None:
+        self._exact = exact
         self._digest = context.digest
         self._tokenizer = context.tokenizer
         self._known: OrderedDict[bytes, Entry] = OrderedDict()
@@ -153,9 +158,10 @@ class Entries:
         for part in found:
             if part.text:
                 for run in runs(part.text, PIECE_CHARS):
-                    units = self._tokenizer.encode(run)
-                    if len(units):
-                        pieces.append(Piece(self._digest(f"{part.role}|{run}"), len(units), part.role, units))
+                    units = self._tokenizer.encode(run) if self._exact else None
+                    count = self._tokenizer.count(run) if units is None else len(units)
+                    if count:
+                        pieces.append(Piece(self._digest(f"{part.role}|{run}"), count, part.role, units))
             elif part.guess:
                 pieces.append(Piece(self._digest(f"{part.role}|{part.name}"), part.guess, part.role))
         key = self._digest(b"".join(piece.key.to_bytes(8, "little") for piece in pieces) + bytes([head]))
@@ -174,7 +180,7 @@ def _sender(message: Any) -> str:
 
 
 def _bytes(entry: Entry) -> int:
-    return sum(piece.units.nbytes for piece in entry.pieces if piece.units is not None)
+    return sum(PIECE_BYTES + (0 if piece.units is None else piece.units.nbytes) for piece in entry.pieces)
 
 
 def runs(text: str, least: int) -> Iterator[str]:

@@ -54,7 +54,7 @@ class Calls:
     def __init__(self, context: Context, fill: bool = False) -> None:
         self._fill = fill
         self._digest = context.digest
-        self.entries = Entries(context)
+        self.entries = Entries(context, exact=fill)
         self.history = History(context)
         self._stored: OrderedDict[str, tuple[str | None, list[Entry]]] = OrderedDict()
 
