@@ -14,7 +14,7 @@ from analysis.interactivity import Service, decode_point, speculation_speedup
 from analysis.kv_budget import Budget, Replica, kv_budget
 from analysis.prefill import prefill_work
 from analysis.speculation import RATIO_NOTE, Speculation, drafter_gain
-from analysis.tiers import host_tier
+from analysis.tiers import TierCost, host_tier, tier_cost, tier_hits
 
 if TYPE_CHECKING:
     from analysis.replica_workload import RunLengths
@@ -158,6 +158,22 @@ def tier_change(
         rows += _hits(name, runs, first / factor, both / factor, at)
     rows.append(reload_change(budget, service, context_tokens)._replace(change=name))
     return rows
+
+
+def tier_traffic(
+    budget: Budget, service: Service, runs: RunLengths, context_tokens: float, ratio: float = 2.0
+) -> tuple[int, TierCost]:
+    """(prompt tokens of the dataset that L1 serves, what those that L2 serves cost and save over the whole trace).
+
+    Computing is at the rate of a cold prompt of `context_tokens` at the middle MFU, reloading at the assumed link.
+    """
+    per_gpu = budget.token_bytes.per_token_per_gpu
+    tier = host_tier(max(0.0, budget.free_bytes_per_gpu), per_gpu, budget.replica.shards, ratio)
+    sizes = [budget.replica_tokens // runs.block_tokens, tier.tokens // runs.block_tokens]
+    first, second = (n * runs.block_tokens for n in tier_hits(runs.distance_blocks, runs.blocks, sizes))
+    a = service.assumptions
+    seconds = prefill_work(service.model, context_tokens).flops / (service.peak_flops * a.mid_mfu)
+    return first, tier_cost(second, per_gpu, a.link_bytes_per_s, context_tokens / seconds, budget.replica.shards.tp)
 
 
 def reload_change(budget: Budget, service: Service, context_tokens: float) -> Change:

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import state
-from app.replica import changes
+from app.replica import evaluations
 from traces.ingest import ingest
 
 APP = str(Path(__file__).resolve().parents[1] / "app" / "streamlit_app.py")
@@ -57,6 +57,7 @@ def test_without_a_dataset() -> None:
     assert "12.3 × less work, not 20 ×" in said(at).replace("\u00a0", " ")
     assert "No dataset is open" in said(at)
     assert "**not evaluated**" in said(at)
+    assert "Together **4.62**" in said(at)  # 1 / (0.7 / 6 + 0.3 / 3) = 4.615
     assert [s.value for s in at.subheader] == [
         "Does it fit?", "How many sessions?", "How fast?", "What does a change buy?",
     ]  # fmt: skip
@@ -99,7 +100,7 @@ def test_inspect_logs_are_compared(tmp_path: Path) -> None:
             scores = [{"name": "match", "metrics": metric}]
             return json.dumps({"eval": {"task": "swe"}, "results": {"scores": scores}}).encode()
 
-    (score,) = changes.read_scores(Sent(0.7))
+    (score,) = evaluations.read_scores(Sent(0.7))
     assert (score.task, score.metric, score.value) == ("swe", "match accuracy", 0.7)
 
 

@@ -18,7 +18,14 @@ from analysis.kv_layout import Sharding
 from analysis.model_catalog import load_gpu, load_model
 from analysis.prefill import prefill_work
 from analysis.replica_calibration import decode_from_points, prefill_from_points, with_decode, with_prefill
-from analysis.replica_changes import draft_change, draft_speedup, precision_change, tier_change, tp_change
+from analysis.replica_changes import (
+    draft_change,
+    draft_speedup,
+    precision_change,
+    tier_change,
+    tier_traffic,
+    tp_change,
+)
 from analysis.replica_workload import RunLengths
 from analysis.speculation import Speculation
 
@@ -138,3 +145,13 @@ def test_two_measured_points_replace_the_bands() -> None:
     assert found.layer_overhead_s[0] == pytest.approx(0.00305 / 61)
     with pytest.raises(ValueError, match="× the peak of 4 × b200"):
         with_prefill(Assumptions(), SERVICE, prefill_from_points(SERVICE, lengths, (0.01, 0.02)))
+
+
+def test_traffic_of_a_host_tier() -> None:
+    """Runs of 10 blocks of 1000 tokens at 400 and 1200 blocks: one in the GPUs' 444,700 tokens, one in L2's 889,401."""
+    runs = RunLengths(np.array([400, 1200]), np.array([10, 10]), 100_000, 1000)
+    first, cost = tier_traffic(kv_budget(REPLICA), SERVICE, runs, 100_000)
+    assert (first, cost.hit_tokens) == (10_000, 10_000)
+    assert cost.moved_bytes == 10_000 * 70_272 * 4
+    assert cost.reload_s == pytest.approx(10_000 * 70_272 / 50e9)
+    assert cost.saves

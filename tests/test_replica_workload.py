@@ -11,8 +11,13 @@ import pytest
 from click.testing import CliRunner
 
 from analysis.engine_curve import engine_curve
+from analysis.interactivity import Assumptions, Service
+from analysis.kv_layout import Sharding
+from analysis.model_catalog import load_gpu, load_model
+from analysis.prefill import prefill_work
 from analysis.question import BadQuestion, Question
-from analysis.replica_workload import RunLengths, shared_prefix_tokens
+from analysis.replica_calibration import prefill_from_trace, with_prefill
+from analysis.replica_workload import RunLengths, shared_prefix_tokens, workload_of
 from analysis.warehouse import Warehouse, open_dataset
 from app.cli_replica import COMMANDS
 from traces.ingest import ingest
@@ -130,3 +135,31 @@ def test_engine_curve(warehouse: Warehouse) -> None:
     assert about["replies_unknown"] == 3
     with pytest.raises(BadQuestion, match="Engines: vllm, sglang"):
         engine_curve(warehouse, Question(), "trt", [100])
+
+
+def test_a_trace_with_first_token_times_calibrates(tmp_path: Path) -> None:
+    """TTFT made from MFU 0.3 and 50 ms, cache reads of half the prompt: found again from the ingested trace."""
+    service = Service(load_model("kimi-k2.6"), load_gpu("b200"), Sharding(4))
+    lines = []
+    for i in range(40):
+        tokens = 10_000 + 2_000 * i
+        seconds = 0.05 + prefill_work(service.model, tokens, 0.5).flops / (0.3 * service.peak_flops)
+        row = {"ts": float(i), "session_id": f"s{i}", "input_tokens": tokens, "cached_tokens": tokens // 2}
+        lines.append(json.dumps(row | {"output_tokens": 5, "ttft_s": seconds}) + "\n")
+    (tmp_path / "trace.jsonl").write_text("".join(lines))
+    ingest([str(tmp_path / "trace.jsonl")], tmp_path / "dataset")
+    found = prefill_from_trace(open_dataset(tmp_path / "dataset"), Question(), service)
+    assumed = with_prefill(Assumptions(), service, found)
+    assert assumed.mfu == pytest.approx((0.3, 0.3), rel=1e-3)
+    assert assumed.fixed_s[0] == pytest.approx(0.05, rel=1e-2)
+    assert found.error_p90 < 1e-3
+
+
+def test_a_filtered_question_has_its_own_contexts(warehouse: Warehouse) -> None:
+    """Only the first session's second request: a live context of four blocks."""
+    whole = workload_of(warehouse, Question())
+    assert whole.contexts["p50"] == 1536
+    part = workload_of(warehouse, Question(where=(("turn", "1"),)))
+    assert (part.requests, part.contexts["max"]) == (1, 2048)
+    assert part.runs is not None
+    assert part.runs.ceiling() == 0.75

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from app import formats, sidebar
-from app.replica import pieces
+from app.replica import evaluations, pieces
 from app.replica.choices import KV_DTYPES, Chosen
 from app.replica.speed import Load
 
 if TYPE_CHECKING:
-    from analysis.evaluation import Comparison, Score
     from analysis.replica_changes import Change
     from analysis.replica_workload import Workload
 
 NOT_EVALUATED = "not evaluated"
-LOG_MB = 200
 WRITTEN: dict[str, Callable[[float], str]] = {
     "tokens": formats.tokens,
     "tokens/s": pieces.speed,
@@ -82,7 +78,7 @@ def _precision(chosen: Chosen, load: Load, runs: Any) -> None:
         st.markdown("**KV precision**")
         options = [d for d in KV_DTYPES if d != now]
         to = st.selectbox(f"From {now} to", options, key=f"to-kv-{now}", persist_state="session")
-        pairs = _evaluation(f"{now} → {to}")
+        pairs = evaluations.evaluation(f"{now} → {to}")
         rows = _shown(
             lambda: precision_change(
                 chosen.replica, load.service, str(to), load.batch, load.live, pairs[0] if pairs else None, runs
@@ -101,59 +97,6 @@ def _precision(chosen: Chosen, load: Load, runs: Any) -> None:
                 f"Quality of {now} → {to}: **{NOT_EVALUATED}**. The capacity is not free until an evaluation says so.",
                 icon=":material/rule:",
             )
-
-
-def _evaluation(change: str) -> list[Comparison]:
-    """Scores before and after the change, entered or imported; none is "not evaluated"."""
-    from analysis.evaluation import Comparison, Score
-
-    with st.expander("Evaluation before and after", icon=":material/fact_check:"):
-        way = st.segmented_control(
-            "Evaluation", ["Enter scores", "Inspect logs"], default="Enter scores", required=True, key="evaluation-way",
-            label_visibility="collapsed", persist_state="session",
-        )  # fmt: skip
-        if way == "Inspect logs":
-            return _imported(change)
-        one, two, three = st.columns([2, 1, 1])
-        task = one.text_input("Task and metric", key=f"task-{change}", persist_state="session",
-                              placeholder="SWE-bench Verified, resolved")  # fmt: skip
-        before = two.number_input("Before", None, None, None, key=f"before-{change}", persist_state="session")
-        after = three.number_input("After", None, None, None, key=f"after-{change}", persist_state="session")
-        if before is None or after is None:
-            st.caption(f"Scores of the same task with the cache at both precisions ({change}).")
-            return []
-        named = task.strip() or "score"
-        first, second = (Score(named, "", "entered by hand", float(v), None, None) for v in (before, after))
-        return [Comparison(first, second)]
-
-
-def _imported(change: str) -> list[Comparison]:
-    from analysis.evaluation import compare_scores
-
-    one, two = st.columns(2)
-    logs = [
-        column.file_uploader(f"Log {when}", type=["eval", "json"], key=f"log-{when}-{change}", max_upload_size=LOG_MB)
-        for column, when in ((one, "before"), (two, "after"))
-    ]
-    if logs[0] is None or logs[1] is None:
-        st.caption("Logs of the same Inspect task, one with the cache at each precision.")
-        return []
-    try:
-        return compare_scores(read_scores(logs[0]), read_scores(logs[1]))
-    except ValueError as error:
-        st.error(sidebar.plain(str(error)), icon=":material/error:")
-        return []
-
-
-def read_scores(sent: Any) -> list[Score]:
-    """Scores of a sent Inspect log. Raises ValueError where it is none."""
-    from analysis.evaluation import read_inspect_scores
-
-    # the reader takes a file; a visitor's name for it never becomes a path
-    with tempfile.TemporaryDirectory(prefix="tracetower-log-") as folder:
-        path = Path(folder) / f"log{'.eval' if sent.name.endswith('.eval') else '.json'}"
-        path.write_bytes(sent.getvalue())
-        return read_inspect_scores(path)
 
 
 def _gpus(chosen: Chosen, load: Load, runs: Any) -> None:
@@ -202,13 +145,30 @@ def _drafter(load: Load) -> None:
         _table(found)
         if (before, after) == (5.0, 5.84):
             st.caption(RATIO_NOTE[:1].upper() + RATIO_NOTE[1:] + ".")
+        _mix()
         st.caption(
             "Accept lengths hold for one kind of content: never carry one from prose to code or to another model."
         )
 
 
+def _mix() -> None:
+    from analysis.speculation import mixed_accept_length
+
+    with st.expander("Accept length of a mix of contents", icon=":material/blender:"):
+        one, two, three = st.columns(3)
+        share = one.number_input("Code, % of tokens", 0.0, 100.0, 70.0, 5.0, key="code-share", persist_state="session")
+        code = two.number_input("On code", 1.0, 64.0, 6.0, 0.1, key="accept-code", persist_state="session")
+        prose = three.number_input("On prose", 1.0, 64.0, 3.0, 0.1, key="accept-prose", persist_state="session")
+        found = mixed_accept_length({"code": (share, code), "prose": (100 - share, prose)})
+        mean = (share * code + (100 - share) * prose) / 100
+        st.markdown(
+            f"Together **{found:.2f}**: the harmonic mean, since time a token is Σ share / accept length; the "
+            f"arithmetic mean of {mean:.2f} would promise too much."
+        )
+
+
 def _tier(chosen: Chosen, load: Load, runs: Any) -> None:
-    from analysis.replica_changes import tier_change
+    from analysis.replica_changes import tier_change, tier_traffic
 
     with st.container(border=True):
         st.markdown("**Host memory behind the GPUs (L2)**")
@@ -225,6 +185,15 @@ def _tier(chosen: Chosen, load: Load, runs: Any) -> None:
         if rows is None:
             return
         _table(rows)
+        if runs is not None:
+            first, cost = tier_traffic(chosen.budget, load.service, runs, load.context, ratio)
+            a = load.service.assumptions
+            st.caption(
+                f"Over the dataset the GPUs serve {formats.tokens(first)} prompt tokens from their own cache and L2 "
+                f"{formats.tokens(cost.hit_tokens)}: {formats.size(cost.moved_bytes)} moved over all GPUs, "
+                f"{formats.seconds(cost.reload_s)} in all at {a.link_bytes_per_s / 1e9:g} GB/s a GPU, against "
+                f"{formats.seconds(cost.recompute_s)} to compute them at MFU {a.mid_mfu:.2g} (estimates)."
+            )
         st.caption(
             rows[0].change.split("(", 1)[1].rstrip(")").capitalize().replace("gib", "GiB")
             + ", one copy a rank. What it is worth shows when load rises: "
