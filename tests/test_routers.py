@@ -74,7 +74,7 @@ def test_ring_hash_picks_vllm_routers_workers() -> None:
                                                               (8, 4096, 0.8244, 0.8244), (8, 16384, 0.8459, 0.8459),
                                                               (2, 4096, 0.8468, 0.8468)])  # fmt: skip
 def test_dynamo_kv_hits_what_the_real_selector_hits(workers: int, blocks: int, low: float, high: float) -> None:
-    """The recorded run: 200 ms a prompt, 12 ms a token; prompts stop their worker's decoding, which stretches answers."""
+    """The recorded run: 200 ms a prompt, 12 ms a token; prompts stop their worker's decoding: answers stretch."""
     trace = engine_trace()
     rate = len(trace.leaf) / np.ptp(trace.arrival_s)
     prefill_share = rate / workers * 0.2
