@@ -14,7 +14,16 @@ from analysis.reuse import reuse
 from analysis.warehouse import Warehouse
 
 BRANCHING = ("first", "fork", "rewind")
-"""Transitions that continue another prompt than the session's last: they part from it and lose nothing by that."""
+"""Transitions that continue another prompt than the session's last. They part from it and lose nothing by that, unless
+they share most with the last one and go on like it behind the change, or its kind is known."""
+
+_PLAIN = {"append": "tail", "retry": "tail", "fork": "edit", "rewind": "edit"}
+
+CHANCE_TOKENS = 64
+"""Two prompts that go on differently may still be alike for as long."""
+
+LARGE_PART = 0.25
+"""A changed part of the previous prompt above which a shorter prompt counts as compacted, not as edited."""
 
 MOST_RECOMPUTED = 12
 """Kinds of divergence whose what-ifs are recomputed, those that lose most first; of the others they are null."""
@@ -55,13 +64,26 @@ def parted(warehouse: Warehouse, question: Question) -> pl.DataFrame:
             lost_tokens=pl.Series(np.maximum(lost, 0)),
             transition=transition,
             follows=pl.Series(kinds["previous_row"].to_numpy()[row] == previous),
+            edited=(pl.col("resumed_tokens") > 0)
+            & (pl.col("previous_line_tokens") < LARGE_PART * pl.Series(prefix[previous])),
+            in_place=_in_place(pl.Series(found.tokens[row])),
         )
-        .filter("follows", pl.col("lost_tokens") > 0, ~pl.col("transition").is_in(list(BRANCHING)))
+        .filter("follows", pl.col("lost_tokens") > 0, ~pl.col("transition").is_in(list(BRANCHING)) | pl.col("in_place"))
         .with_columns(
-            kind=pl.coalesce("kind", pl.col("transition").replace(dict.fromkeys(("append", "retry"), "tail")))
+            kind=pl.when(pl.col("kind").is_null() & (pl.col("transition") == "compaction") & pl.col("edited"))
+            .then(pl.lit("edit"))
+            .otherwise(pl.coalesce("kind", pl.col("transition").replace(_PLAIN)))
         )
-        .drop("follows")
+        .drop("follows", "in_place", "edited")
     )
+
+
+def _in_place(match_tokens: pl.Series) -> pl.Expr:
+    """Whether a prompt is its session's last one with a change, and not another one: no other is as much like it."""
+    alike = pl.col("line_token") + pl.col("line_tokens") + pl.col("resumed_tokens")
+    changed = (pl.col("resumed_tokens") > 0) | pl.col("kind").is_not_null()
+    further = (pl.col("resumed_tokens") > 0) & (alike > match_tokens + CHANCE_TOKENS)
+    return ((pl.col("start_token") >= match_tokens) & changed) | further | pl.col("keeps_end")
 
 
 def divergences(warehouse: Warehouse, question: Question) -> list[dict[str, Any]]:

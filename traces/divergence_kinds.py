@@ -23,6 +23,9 @@ longer sent · injected reminder · image · whitespace or re-serialisation · s
 WINDOW_CHARS = 400
 """How much of two texts is compared when only their layout may differ."""
 
+LAYOUT_CHARS = 40
+"""Characters besides whitespace that have to go on alike behind a change of layout."""
+
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _DAY = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?"
 _CLOCK = re.compile(
@@ -56,51 +59,83 @@ _JOINED = re.compile(r"[0-9A-Za-z_:./\\@+~%-]")
 
 
 class Side(NamedTuple):
-    """One prompt at the place where two part. `text`: the span ("" where it is empty, None where it is not known),
-    `ahead`: the text from the span's start on, `role`: of what stands there."""
+    """One prompt at the place where two part.
+
+    Attributes:
+        role: of what stands there.
+        text: the changed lines; "" where there are none, None where they are not known.
+        line: the first of them.
+        ahead: the text from there on, changed or not.
+        ends: whether the prompt ends with `ahead`.
+    """
 
     role: str
     text: str | None
+    line: str = ""
     ahead: str = ""
+    ends: bool = False
 
 
-def name_kind(before: Side, after: Side, compaction: bool = False) -> str | None:
+def name_kind(before: Side, after: Side, resumed: bool, compaction: bool = False) -> str | None:
     """Name the change from `before` (the earlier prompt) to `after`; None where nothing fits.
 
-    `compaction`: the source says that the history was compacted before the later prompt.
+    Args:
+        before, after: the two sides.
+        resumed: whether the two go on alike behind the change, as far as the earlier one goes. Where they do not, the
+            later prompt may just be another one, and only what it says itself is evidence.
+        compaction: the source says that the history was compacted before the later prompt.
     """
     roles = (before.role, after.role)
     if compaction or after.role == "summary":
         return "summary"
-    if "image" in roles:
-        return "image"
-    if before.role == "reasoning" and after.role != "reasoning":
-        return "stripped_reasoning"
+    if _SUMMARY.search(after.line) and not (
+        resumed
+        and _SUMMARY.search(before.line)
+        and _mostly(_SUMMARY.sub("", before.line), _SUMMARY.sub("", after.line))
+    ):
+        return "summary"
     if "tools" in roles:
         return "tool_schema"
+    if resumed and _reminded(before, after):
+        return "reminder"
+    if resumed or (before.text is None and after.text is None) or roles == ("image", "image"):
+        if "image" in roles:
+            return "image"
+        if before.role == "reasoning" and after.role != "reasoning" and before.text != "":
+            return "stripped_reasoning"
     if before.text is None or after.text is None:
-        return "reminder" if _inserted(before, after) and after.role in ("system", "user") else None
-    return _from_texts(before, after, before.text, after.text)
+        return "reminder" if resumed and _inserted(before, after) and after.role in ("system", "user") else None
+    if resumed and (_same_but_layout(before.text, after.text) or _blank(before.text, after.text)):
+        return "whitespace"
+    if _same_but_layout(before.ahead[:WINDOW_CHARS], after.ahead[:WINDOW_CHARS], before.ends):
+        return "whitespace"
+    return _of_lines(before.line, after.line, _inserted(before, after), resumed)
+
+
+def _reminded(before: Side, after: Side) -> bool:
+    """Whether one of the first lines is a reminder that the other is not."""
+    a, b = _REMINDER.search(before.line), _REMINDER.search(after.line)
+    return bool(a) != bool(b) or (bool(a) and not _mostly(before.line, after.line))
+
+
+def _mostly(a: str, b: str) -> bool:
+    """Whether two lines are the same but for less than half of them."""
+    low, high_a, high_b = _differing(a, b)
+    return 2 * (high_a - low) < len(a) and 2 * (high_b - low) < len(b)
 
 
 def _inserted(before: Side, after: Side) -> bool:
     return before.text == "" or after.text == ""
 
 
-def _from_texts(before: Side, after: Side, a: str, b: str) -> str | None:
-    if _SUMMARY.search(b) and not _SUMMARY.search(a):
-        return "summary"
-    if _REASONING.search(a) and not _REASONING.search(b):
+def _of_lines(a: str, b: str, inserted: bool, resumed: bool) -> str | None:
+    if resumed and _REASONING.search(a) and not _REASONING.search(b):
         return "stripped_reasoning"
-    if bool(_REMINDER.search(a)) != bool(_REMINDER.search(b)):
-        return "reminder"
-    if _IMAGE.search(a) or _IMAGE.search(b):
+    if _IMAGE.search(a) and _IMAGE.search(b):
         return "image"
-    if _same_but_layout(a, b) or _same_but_layout(before.ahead[:WINDOW_CHARS], after.ahead[:WINDOW_CHARS]):
-        return "whitespace"
-    if _SCHEMA.search(a) or _SCHEMA.search(b):
+    if _SCHEMA.search(a) and _SCHEMA.search(b):
         return "tool_schema"
-    if _inserted(before, after):
+    if inserted:
         return "working_directory" if _PLACE_WORD.search(a or b) else None
     low, high_a, high_b = _differing(a, b)
     if _overlaps(_CLOCK, a, low, high_a) and _overlaps(_CLOCK, b, low, high_b):
@@ -114,18 +149,29 @@ def _from_texts(before: Side, after: Side, a: str, b: str) -> str | None:
     return None
 
 
-def _same_but_layout(a: str, b: str) -> bool:
-    """Whether two texts differ in whitespace, escapes or the layout of JSON only."""
+def _same_but_layout(a: str, b: str, ends: bool = False) -> bool:
+    """Whether two texts part by whitespace, escapes or the layout of JSON only: what else there is goes on alike.
+
+    `ends`: `a` is over, and `b` may go on.
+    """
     if a == b:
         return False
+    low, _, _ = _differing(a, b)
     bare_a, bare_b = _bare(a), _bare(b)
-    size = min(len(bare_a), len(bare_b))
-    if size >= 2 and (bare_a == bare_b or (size >= WINDOW_CHARS // 4 and bare_a[:size] == bare_b[:size])):
+    if bare_a == bare_b and len(bare_a) >= 2:
+        return True
+    alike = _differing(bare_a, bare_b)[0]
+    if alike - len(_bare(a[:low])) >= (12 if ends and alike == len(bare_a) else LAYOUT_CHARS):
         return True
     try:
         return bool(json.loads(a) == json.loads(b))
     except (ValueError, RecursionError):
         return False
+
+
+def _blank(a: str, b: str) -> bool:
+    """Whether all that was put in or taken out is blank."""
+    return a != b and not a.strip() and not b.strip()
 
 
 def _bare(text: str) -> str:

@@ -26,8 +26,17 @@ LOOK_BACK_TOKENS = 4096
 MOST_LINES = 24
 """Lines of either prompt that a change may span; what is longer is not resumed behind."""
 
-LEAST_ALIKE_TOKENS = 8
-"""Fewer tokens alike behind a change of several lines are chance."""
+LEAST_ALIKE_TOKENS = 16
+"""Fewer tokens alike behind a change are chance; four times as many where a token is a byte."""
+
+END_TOKENS = 64
+"""How much of a prompt's end is looked for in the next one."""
+
+READ_UNITS = 2000
+"""How much of changed lines is read to name them."""
+
+AHEAD_UNITS = 500
+"""How much is read of what follows, changed or not."""
 
 TEMPLATE = ROLES.index("template")
 
@@ -114,26 +123,30 @@ class _Texts:
 
 
 def _place(
-    tree: PrefixTree, before: int, after: int, common: int, native: int, words: _Vocabulary | None, compaction: bool
+    tree: PrefixTree, leaf_q: int, leaf_k: int, common: int, native: int, words: _Vocabulary | None, compaction: bool
 ) -> tuple[Any, ...]:
-    """(role, message, line_token, line_tokens, previous_line_tokens, resumed_tokens, kind) of one pair."""
+    """(role, message, line_token, line_tokens, previous_line_tokens, resumed_tokens, keeps_end, kind) of one pair."""
     begin = max(0, common - LOOK_BACK_TOKENS * native) // native * native
-    q, k = _units(tree, before, begin), _units(tree, after, begin)
+    q, k = _units(tree, leaf_q, begin), _units(tree, leaf_k, begin)
     at = (common - begin) // native
-    message = _message(tree, after, common)
-    line, cut_q, cut_k, resumed = _span(q, k, at, native, words)
+    message = _message(tree, leaf_k, common)
+    span = _span(q, k, at, native, words)
     role_q, role_k = _role(q, at), _role(k, at)
     kind = None
     if native == 1:
-        kind = name_kind(_side(q, line, cut_q, role_q, words), _side(k, line, cut_k, role_k, words), compaction)
+        before = _side(q, span.line, span.first_q, span.cut_q, role_q, words)
+        after = _side(k, span.line, span.first_k, span.cut_k, role_k, words)
+        over = len(q.id) - span.cut_q < span.least
+        kind = name_kind(before, after, span.alike > 0 or over, compaction)
     role = role_q if kind == "stripped_reasoning" or role_k == "unknown" else role_k
     return (
         role,
         message,
-        begin + line * native,
-        int(k.tokens[line:cut_k].sum()),
-        int(q.tokens[line:cut_q].sum()),
-        int(k.tokens[cut_k : cut_k + resumed].sum()),
+        begin + span.line * native,
+        int(k.tokens[span.line : span.cut_k].sum()),
+        int(q.tokens[span.line : span.cut_q].sum()),
+        int(k.tokens[span.cut_k : span.cut_k + span.alike].sum()),
+        bool(_holds_end(q.id, q.explicit, k.id, k.explicit, at, max(1, END_TOKENS // native))),
         kind,
     )
 
@@ -155,17 +168,21 @@ def _role(units: Units, at: int) -> str:
     return ROLES[int(told[0])] if told.size else "unknown"
 
 
-def _side(units: Units, line: int, cut: int, role: str, words: _Vocabulary | None) -> Side:
-    span = slice(line, cut)
-    text: str | None = "" if cut == line else None
-    ahead = ""
-    if words is not None:
-        told = units.id[span][units.explicit[span]]
-        if told.size or cut == line:
-            text = words.text(told)
-        stop = min(len(units.id), max(cut, line + 160))
-        ahead = words.text(units.id[line:stop][units.explicit[line:stop]]) or ""
-    return Side(role, text, ahead)
+def _side(units: Units, line: int, first: int, cut: int, role: str, words: _Vocabulary | None) -> Side:
+    """What there is to read of a side; its first line ends at `first`, its changed lines at `cut`."""
+    if cut == line:
+        text: str | None = ""
+    else:
+        text = _text(units, line, min(cut, line + READ_UNITS), words)
+    shown = _text(units, line, min(first, cut, line + READ_UNITS), words) or ""
+    ahead = _text(units, line, line + AHEAD_UNITS, words) or ""
+    return Side(role, text, shown, ahead, line + AHEAD_UNITS >= len(units.id))
+
+
+def _text(units: Units, start: int, stop: int, words: _Vocabulary | None) -> str | None:
+    """The text of a stretch; None where nothing of it can be read."""
+    told = units.id[start:stop][units.explicit[start:stop]]
+    return words.text(told) if words is not None and told.size else None
 
 
 def _line_ends(units: Units, native: int, words: _Vocabulary | None) -> NDArray[np.bool_]:
@@ -178,6 +195,8 @@ def _line_ends(units: Units, native: int, words: _Vocabulary | None) -> NDArray[
         # a part ends where the role changes, and where known text meets what is not known
         ends[:-1] = (units.role[1:] != units.role[:-1]) | (units.explicit[1:] != units.explicit[:-1])
         ends[:-1] |= units.starts[1:] & ~units.explicit[:-1]
+        # what frames a message is no line of its own
+        ends &= units.role != TEMPLATE
         ends[-1] = True
     if words is not None and count:
         known = units.explicit & (units.id < len(words.tokens))
@@ -185,15 +204,34 @@ def _line_ends(units: Units, native: int, words: _Vocabulary | None) -> NDArray[
     return ends
 
 
-def _span(q: Units, k: Units, at: int, native: int, words: _Vocabulary | None) -> tuple[int, int, int, int]:
-    """Where the changed lines begin, where they end in either prompt, and how many units are alike behind them."""
+class _Span(NamedTuple):
+    """Changed lines, in units of a stretch: where they begin in both, where the first line and all of them end in the
+    earlier (q) and the later prompt (k), how many units are alike behind them, and how many are more than chance."""
+
+    line: int
+    first_q: int
+    first_k: int
+    cut_q: int
+    cut_k: int
+    alike: int
+    least: int
+
+
+def _span(q: Units, k: Units, at: int, native: int, words: _Vocabulary | None) -> _Span:
     ends_q, ends_k = _line_ends(q, native, words), _line_ends(k, native, words)
     line = at
-    while line > 0 and not ends_k[line - 1]:
+    while line > 0 and not ends_k[line - 1] and k.role[line - 1] != TEMPLATE:
         line -= 1
-    cuts_q = _cuts(ends_q, line, at)
-    cuts_k = _cuts(ends_k, line, at)
-    return (line, *_resume(q.id, q.explicit, k.id, k.explicit, cuts_q, cuts_k, max(1, LEAST_ALIKE_TOKENS // native)))
+    framed = line
+    while framed > 0 and k.role[framed - 1] == TEMPLATE:
+        framed -= 1  # a message that is put in, or taken out, goes with its frame
+    cuts_q, cuts_k = _cuts(ends_q, framed, at), _cuts(ends_k, framed, at)
+    single_bytes = words is not None and len(words.tokens) <= 256
+    least = max(1, (4 * LEAST_ALIKE_TOKENS if single_bytes else LEAST_ALIKE_TOKENS) // native)
+    cut_q, cut_k, alike = _resume(q.id, q.explicit, k.id, k.explicit, cuts_q, cuts_k, least)
+    if min(cut_q, cut_k) == framed:
+        line = framed
+    return _Span(line, int(cuts_q[1]), int(cuts_k[1]), int(cut_q), int(cut_k), int(alike), least)
 
 
 def _cuts(ends: NDArray[np.bool_], line: int, at: int) -> NDArray[np.int64]:
@@ -310,28 +348,41 @@ def _gather(
 
 @njit(cache=True)
 def _resume(ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, cuts_q: Any, cuts_k: Any, least: Any) -> Any:
-    """The ends of the changed lines behind which the two go on alike longest; of equals the fewest lines.
+    """The ends of the fewest changed lines behind which the two go on alike, and how far; else one line each, and 0.
 
-    Other cuts than one line for one line must leave `least` units alike, or all that is left of a prompt.
+    Alike are at least `least` units, or a quarter of that where a prompt ends with them.
     """
-    best = 0
-    found_q, found_k = cuts_q[min(1, len(cuts_q) - 1)], cuts_k[min(1, len(cuts_k) - 1)]
-    over = False
     for lines in range(1, len(cuts_q) + len(cuts_k) - 1):
-        for place in range(lines + 1):
-            j = lines - place
-            if place >= len(cuts_q) or j >= len(cuts_k):
+        best = 0
+        found_q, found_k = 0, 0
+        for i in range(lines + 1):
+            j = lines - i
+            if i >= len(cuts_q) or j >= len(cuts_k):
                 continue
-            a, b = cuts_q[place], cuts_k[j]
+            a, b = cuts_q[i], cuts_k[j]
             left = min(len(ids_q) - a, len(ids_k) - b)
             same = 0
             while same < left and ids_q[a + same] == ids_k[b + same] and explicit_q[a + same] == explicit_k[b + same]:
                 same += 1
-            whole = same == left and same >= 4
-            if same > best and (same >= least or whole or (place == 1 and j == 1)):
+            if same > best and (same >= least or (same == left and lines <= 3 and 4 * same >= least)):
                 best = same
                 found_q, found_k = a, b
-                over = over or (whole and lines > 1)
-        if over:
-            break
-    return found_q, found_k, best
+        if best > 0:
+            return found_q, found_k, best
+    return cuts_q[1], cuts_k[1], 0
+
+
+@njit(cache=True)
+def _holds_end(ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, at: Any, window: Any) -> bool:
+    """Whether the last `window` units of q, behind `at`, stand somewhere in k behind `at`."""
+    size = min(window, len(ids_q) - at)
+    if size < window // 4 or size < 1:
+        return False
+    first = len(ids_q) - size
+    for b in range(at, len(ids_k) - size + 1):
+        i = 0
+        while i < size and ids_q[first + i] == ids_k[b + i] and explicit_q[first + i] == explicit_k[b + i]:
+            i += 1
+        if i == size:
+            return True
+    return False

@@ -100,6 +100,7 @@ DIVERGENCES: Table = (
     Column("line_tokens", pl.Int64, "tokens", "length of the changed lines in this prompt; 0: they were taken out"),
     Column("previous_line_tokens", pl.Int64, "tokens", "their length in the previous prompt; 0: they were put in"),
     Column("resumed_tokens", pl.Int64, "tokens", "tokens alike in both prompts right behind the changed lines"),
+    Column("keeps_end", pl.Boolean, "", "the end of the previous prompt stands in this one too: it goes on from there"),
     Column(
         "kind", pl.String, "", "clock | nonce | working_directory | tool_schema | stripped_reasoning | reminder | image"
         " | whitespace | summary; null where it is not known",
