@@ -19,11 +19,11 @@ def documents(source: Source) -> Iterator[tuple[int, Any]]:
 
     Lines, an array, one document, or an API's page ({data: [...]}) of JSON; CSV; Parquet.
     """
-    head = source.head()
-    if kind(head) in ("parquet", "csv"):
+    shape = _shape(source.head())  # the head is let go: it holds a whole first line
+    if shape == "rows":
         yield from rows(source)
         return
-    if head.record is None or isinstance(head.record, list):
+    if shape == "document":
         try:
             value = parse_json(source.document())
         except (TooLarge, ValueError) as error:
@@ -47,3 +47,9 @@ def documents(source: Source) -> Iterator[tuple[int, Any]]:
                 yield from ((number, one if isinstance(one, Mapping) else "not a JSON object") for one in value["data"])
             else:
                 yield number, value if isinstance(value, Mapping) else "not a JSON object"
+
+
+def _shape(head: Head) -> str:
+    if kind(head) in ("parquet", "csv"):
+        return "rows"
+    return "document" if head.record is None or isinstance(head.record, list) else "lines"

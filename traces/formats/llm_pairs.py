@@ -76,11 +76,11 @@ def read(source: Source, context: Context) -> Iterator[Record]:
 
 
 def _records(source: Source) -> Iterator[tuple[int, Any]]:
-    head = source.head()
-    if head.data.startswith(b"interactions:"):
+    shape = _shape(source.head())  # the head is let go: it holds a whole first line
+    if shape == "cassette":
         yield from enumerate(vcr_cassette.pairs(source.document(vcr_cassette.MAX_BYTES)), 1)
         return
-    if head.record is None or isinstance(head.record, list):
+    if shape == "document":
         document = parse_json(source.document())
         yield from enumerate(document if isinstance(document, list) else [document], 1)
         return
@@ -92,6 +92,12 @@ def _records(source: Source) -> Iterator[tuple[int, Any]]:
                 yield ordinal, _checked(parse_json(line))
             except ValueError as error:
                 yield ordinal, str(error)
+
+
+def _shape(head: Head) -> str:
+    if head.data.startswith(b"interactions:"):
+        return "cassette"
+    return "document" if head.record is None or isinstance(head.record, list) else "lines"
 
 
 def _checked(value: Any) -> Any:
