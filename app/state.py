@@ -188,12 +188,6 @@ def open_dataset(known: Known, receipt: dict[str, Any] | None = None) -> None:
     st.session_state["choose"] = known.name
 
 
-def open_demo() -> None:
-    """List the demo and choose it; a button's callback, so that the link names it at once."""
-    opened()[DEMO] = demo()
-    st.session_state["dataset"] = DEMO
-
-
 def receipt(known: Known) -> dict[str, Any] | None:
     """What the ingest said: with the visitor's own file names where it ran in this session."""
     mine: dict[str, Any] | None = st.session_state.get("receipts", {}).get(known.name)
@@ -206,17 +200,15 @@ def picked() -> Known | None:
     if not found:
         return None
     state = st.session_state
-    chosen = state.pop("choose", None)
-    if chosen is None and state.get("dataset") not in found and st.query_params.get("dataset") not in found:
-        chosen = _current(found)
-    if chosen is not None:
-        state["dataset"] = chosen
-    name = st.sidebar.selectbox("Dataset", list(found), index=None, key="dataset", bind="query-params", required=True)
-    name = name if name in found else _current(found)
+    chosen = state.pop("choose", None) or state.get("current") or st.query_params.get("dataset")
+    state["picker"] = chosen if chosen in found else next(reversed(found))
+    name: str = st.sidebar.selectbox("Dataset", list(found), key="picker", on_change=_switched)
     state["current"] = name
+    # not bound to the link as the filters are: a bound widget is late to write what the program has set
+    if st.query_params.get("dataset") != name:
+        st.query_params["dataset"] = name
     return found[name]
 
 
-def _current(found: dict[str, Known]) -> str:
-    last = st.session_state.get("current")
-    return last if last in found else next(reversed(found))
+def _switched() -> None:
+    st.session_state["current"] = st.session_state["picker"]

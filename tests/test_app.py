@@ -20,7 +20,7 @@ PAGES = ("views/data.py", "views/overview.py", "views/cache.py")
 
 # two sessions of two requests, blocks of 4: each second prompt extends its first by one block
 ROWS = [
-    {"timestamp": t, "input_length": 4 * len(ids), "output_length": 2, "hash_ids": ids, "session_id": s, "block_size": 4}
+    {"timestamp": t, "session_id": s, "input_length": 4 * len(ids), "output_length": 2, "hash_ids": ids, "block_size": 4}
     for t, s, ids in ((0, "a", [1, 2]), (1000, "b", [1, 5]), (9000, "a", [1, 2, 3]), (99000, "b", [1, 5, 6]))
 ]  # fmt: skip
 

@@ -47,7 +47,7 @@ def _ingest(inputs: list[str], name: str) -> None:
 
 def _open_demo() -> None:
     st.session_state.pop("failed", None)
-    state.open_demo()
+    state.open_dataset(state.demo())
     if "arrivals" not in st.query_params:
         # the same choice as `tracetower demo`, shown in the sidebar and in every command line
         st.session_state["arrivals"] = "staggered:600"
