@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -78,4 +79,120 @@ def _list_targets(as_json: bool) -> None:
         emit_rows(rows)
 
 
-COMMANDS: list[click.Command] = [export_command]
+@click.command("profile")
+@click.argument("dataset", type=click.Path())
+@click.option("-o", "--output", type=click.Path(), help="The JSON file to write [standard output].")
+@click.option("--block-size", type=Size(), help="Tokens a block holds [largest native block; 64 for text].")
+@click.option("--arrivals", default="recorded", show_default=True,
+              help="recorded | staggered:S | poisson:PER_HOUR[:SEED] | closed:N")  # fmt: skip
+@click.option("--schema", "show_schema", is_flag=True, help="Print the JSON Schema of a profile (DATASET is not read).")
+def profile_command(dataset: str, output: str | None, block_size: int | None, arrivals: str, show_schema: bool) -> None:
+    """The workload profile of DATASET: lengths, turns, gaps, reuse, buckets, arrivals. No ids, paths or text.
+
+    \b
+    Examples:
+      tracetower profile mine -o profile.json
+      tracetower profile mine -o profile.json --arrivals staggered:600
+      tracetower profile - --schema
+    """
+    from analysis.profile import profile, schema
+    from analysis.question import BadQuestion
+
+    if show_schema:
+        emit_json(schema())
+        return
+    try:
+        found = profile(opened(dataset), block_size, arrivals)
+    except BadQuestion as error:
+        raise click.UsageError(str(error)) from None
+    if output is None:
+        emit_json(found)
+        return
+    from analysis.planners.output import new_file
+
+    with new_file(Path(output)) as file:
+        file.write(json.dumps(found, indent=1, allow_nan=False).encode() + b"\n")
+    for warning in found["warnings"]:
+        click.echo(f"warning: {warning}", err=True)
+    click.echo(f"{output}: {found['coverage']['requests']:,} requests, {len(found['groups'])} groups")
+    emit_rows(_figures(found["overall"]))
+
+
+def _figures(group: dict[str, Any]) -> list[dict[str, Any]]:
+    """The quantities of a group, a row each."""
+    named = {
+        "input_tokens": group["input_tokens"],
+        "new_tokens_per_turn": group["new_tokens_per_turn"],
+        "output_tokens": group["output_tokens"],
+        "turns": group["turns"],
+        "gap_s": group["gap_s"]["all"],
+        "duration_s": group["duration_s"],
+    }
+    return [
+        {"quantity": name, "mean": d["mean"], "p50": d["p50"], "p90": d["p90"], "p99": d["p99"],
+         "mean_from": d["interval"]["mean"][0], "mean_to": d["interval"]["mean"][1],
+         "fit": d["fit"]["family"], "fit_error": d["fit"]["error"]}
+        for name, d in named.items() if d is not None
+    ]  # fmt: skip
+
+
+def load_profile(path: str) -> dict[str, Any]:
+    """A profile from a file.
+
+    Raises:
+        BadData: where it is none.
+    """
+    try:
+        found = json.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise BadData(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise BadData(f"{path} is no profile: not JSON. Make one with: tracetower profile DATASET -o {path}") from None
+    from analysis.profile import SCHEMA, VERSION
+
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+        raise BadData(f"{path} is no profile. Make one with: tracetower profile DATASET -o {path}")
+    if found.get("version") != VERSION:
+        raise BadData(f"{path} is a profile of version {found.get('version')}, this release reads {VERSION}")
+    return found
+
+
+@click.command("synth")
+@click.argument("profile", type=click.Path())
+@click.option("-o", "--output", required=True, type=click.Path(), help="The dataset's folder (must not exist).")
+@click.option("--sessions", type=click.IntRange(1), help="Top-level sessions to make [as many as were profiled].")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Equal seeds give equal datasets.")
+@click.option("--check", is_flag=True, help="Profile the result too and print targets beside what was made.")
+@click.option("--json", "as_json", is_flag=True, help="What was made as one JSON object.")
+def synth_command(profile: str, output: str, sessions: int | None, seed: int, check: bool, as_json: bool) -> None:
+    """Make a dataset of seeded synthetic sessions like those of PROFILE.
+
+    \b
+    Examples:
+      tracetower synth profile.json -o synthetic --sessions 10000 --seed 1
+      tracetower synth profile.json -o synthetic --check
+    """
+    from traces.dataset import NotADataset
+    from traces.synthetic import synthesize
+
+    target = load_profile(profile)
+    try:
+        made = synthesize(target, output, sessions, seed)
+    except NotADataset as error:
+        raise BadData(str(error)) from None
+    except ValueError as error:
+        raise BadData(f"{profile}: {error}") from None
+    rows = []
+    if check:
+        from analysis.targets import against
+
+        rows = against(target, opened(output))
+    if as_json:
+        emit_json({"dataset": output, **made, "targets": rows})
+        return
+    click.echo(f"{output}: {made['requests']:,} requests in {made['sessions']:,} sessions")
+    if rows:
+        emit_rows(rows)
+
+
+COMMANDS: list[click.Command] = [profile_command, export_command, synth_command]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
-import io
 from pathlib import Path
 
 from analysis.outgoing import Outgoing
@@ -18,8 +18,8 @@ _COLUMNS = (
 def write(out: Outgoing, path: Path) -> Written:
     """Write one request a row, in arrival order; requests without a time or an output are left out."""
     count = left = 0
-    with new_file(path) as file, io.TextIOWrapper(file, "utf-8", newline="", write_through=True) as text:
-        rows = csv.writer(text)
+    with new_file(path) as file:
+        rows = csv.writer(codecs.getwriter("utf-8")(file))
         rows.writerow(_COLUMNS)
         for row in out.rows():
             if row.arrival_s is None or row.output is None:
@@ -32,8 +32,6 @@ def write(out: Outgoing, path: Path) -> Written:
             total = row.tokens + row.output
             rows.writerow((f"{row.arrival_s:.6f}", session, lasted, model, row.tokens, row.output, total, log))
             count += 1
-        text.flush()
-        text.detach()
     notes = ["prompts share nothing in this format: every replay is cold"]
     if left:
         notes.append(f"{left:,} requests have no known time or output and are left out")

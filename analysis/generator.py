@@ -1,0 +1,288 @@
+"""What a profile says of whole sessions, so that sessions like them can be made (traces.synthetic).
+
+Sessions fall into strata: top-level or sub-agent, model, agent, trajectory type, and how many turns they have. Of each
+stratum the profile tells quantile functions and how alike the turns of one session are; of what is not an append, a
+sample of numbers. All of it is lengths, times and shares.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from analysis.distributions import LEVELS, grid, persistence
+
+TURN_EDGES = (1, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513)
+"""Strata by number of turns: the least number in each."""
+
+BAND_EDGES = (1, 2, 8, 32, 128)
+"""Bands of turns with a growth of their own: the least turn (from 0) in each."""
+
+LENGTH_EDGES = tuple(1000 * k for k in (0, 8, 16, 32, 64, 96, 112, 128, 144, 160, 176, 192, 224, 256, 512, 1024))
+"""Bands of the previous prompt's length with event shares of their own: the least length in each, in tokens."""
+
+SAMPLE = 1000
+"""At most so many examples of an event, spread evenly over all."""
+
+ORDER = 10_000
+"""At most so many strata of sessions in their order, spread evenly over all."""
+
+TRIGGERS = ("unknown", "tool", "user")
+
+
+def generator(rows: pl.DataFrame, runs: pl.DataFrame, block: int, anchored: bool) -> dict[str, Any]:
+    """Strata of sessions.
+
+    Args:
+        rows: facts in row order, with family, depth, spawn_request_id, deepest_row, deepest_shared_tokens and
+            previous_row.
+        runs: the reuse runs of the facts.
+        block: block size of the profile.
+        anchored: whether starts of sessions are known.
+    """
+    lone = rows["session_id"].is_null().to_numpy()
+    key = np.where(lone, -1 - np.arange(rows.height), rows["session_id"].fill_null(0).to_numpy())
+    _, code = np.unique(key, return_inverse=True)
+    n = rows["prefix_tokens"].fill_null(rows["input_tokens"]).cast(pl.Float64).fill_null(np.nan).to_numpy()
+    frame = rows.with_columns(
+        s=pl.Series(code.reshape(-1)), n=pl.Series(n, nan_to_null=True), at=pl.int_range(rows.height, dtype=pl.Int64),
+        t=pl.col("turn").fill_null(0).cast(pl.Int64),
+    )  # fmt: skip
+    frame = _with_previous(frame, n)
+    frame = _with_first_share(frame, runs, block)
+    sessions = _with_agents(_sessions(frame), frame)
+    frame = frame.join(sessions.select("s", "stratum"), on="s", how="left", maintain_order="left")
+    keys = sessions.select("level", "model", "agent", "trajectory_type", "band", "stratum").unique().sort("stratum")
+    levels = dict(sessions.group_by("level").len().rows())
+    order = frame.filter((pl.col("t") == 0) & (pl.col("depth") == 0)).sort("rank")["stratum"]
+    starts = np.sort(frame.group_by("family").agg(pl.col("arrival_s").min())["arrival_s"].to_numpy())
+    native = block if frame["prompt_completeness"].eq("hashes").any() else 1
+    return {
+        "levels": LEVELS.tolist(),
+        "length_edges": list(LENGTH_EDGES),
+        "band_edges": list(BAND_EDGES),
+        "native_block_tokens": native,
+        "main_sessions": int(levels.get(0, 0)),
+        "start_s": grid(starts - starts[0]) if anchored else None,
+        "start_gap_s": grid(np.diff(starts)) if anchored and starts.size > 1 else None,
+        "order": _spread(order, ORDER, ordered=True),
+        "relative": not anchored,
+        "strata": [
+            _stratum(
+                k, frame.filter(pl.col("stratum") == k["stratum"]), sessions.filter(pl.col("stratum") == k["stratum"]),
+                levels[k["level"]], native,
+            )
+            for k in keys.to_dicts()
+        ],
+    }  # fmt: skip
+
+
+def _with_previous(frame: pl.DataFrame, n: NDArray[np.float64]) -> pl.DataFrame:
+    """Beside each request: the previous prompt's length and, of the deepest earlier one, its length and turns back."""
+    turn = frame["t"].to_numpy()
+    previous = frame["previous_row"].fill_null(-1).to_numpy().astype(np.int64)
+    deepest = frame["deepest_row"].fill_null(-1).to_numpy().astype(np.int64)
+    has = previous >= 0
+    return frame.with_columns(
+        m=pl.Series(np.where(has, n[np.maximum(previous, 0)], np.nan), nan_to_null=True),
+        lag=pl.Series(np.where(deepest >= 0, turn - turn[np.maximum(deepest, 0)], 1)),
+        kept=pl.Series(np.where(deepest >= 0, frame["deepest_shared_tokens"].fill_null(0).to_numpy(), 0)),
+    )
+
+
+def _with_first_share(frame: pl.DataFrame, runs: pl.DataFrame, block: int) -> pl.DataFrame:
+    """Beside each session's first request: whose prompt it shares most with (family 1, others 2, nobody 0), how far."""
+    first = frame.filter(pl.col("t") == 0).select("at")
+    ends = runs.select(at=pl.col("request").cast(pl.Int64), end=(pl.col("start_block") + pl.col("blocks")) * block,
+                       other=pl.col("last_request").cast(pl.Int64)).join(first, on="at")  # fmt: skip
+    best = ends.sort("end").group_by("at").agg(pl.col("end").last(), pl.col("other").last())
+    starts = frame.filter(pl.col("t") == 0).sort("arrival_s", "at", nulls_last=True)
+    rank = starts.with_columns(rank=pl.int_range(pl.len()).over(pl.col("depth") > 0)).select("s", "rank")
+    frame = frame.join(rank, on="s", how="left", maintain_order="left").join(
+        best, on="at", how="left", maintain_order="left"
+    )
+    other = frame["other"].fill_null(-1).to_numpy()
+    at = np.maximum(other, 0)
+    family, order, depth = (
+        frame["family"].to_numpy(),
+        frame["rank"].fill_null(0).to_numpy(),
+        frame["depth"].to_numpy() > 0,
+    )
+    same = family == family[at]
+    back = np.where(depth == depth[at], order - order[at], 1)
+    return frame.with_columns(
+        whose=pl.Series(np.where(other < 0, 0, np.where(same, 1, 2))),
+        first_kept=pl.col("end").fill_null(0),
+        first_lag=pl.Series(np.maximum(1, back)),
+    )
+
+
+def _sessions(frame: pl.DataFrame) -> pl.DataFrame:
+    """One row a session: its stratum."""
+    found = frame.group_by("s").agg(
+        level=(pl.col("depth").first() > 0).cast(pl.Int64), model=pl.col("model").mode().sort().first(),
+        agent=pl.col("agent").first(), trajectory_type=pl.col("trajectory_type").first(), turns=pl.len().cast(pl.Int64),
+    )  # fmt: skip
+    band = np.searchsorted(np.array(TURN_EDGES), found["turns"].to_numpy(), side="right") - 1
+    found = found.with_columns(band=pl.Series(band))
+    keys = ["level", "model", "agent", "trajectory_type", "band"]
+    strata = found.select(keys).unique().sort(keys).with_row_index("stratum").cast({"stratum": pl.Int64})
+    return found.join(strata, on=keys, how="left", maintain_order="left").sort("s")
+
+
+def _with_agents(sessions: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
+    """Beside each session: how many sub-agents it started, and how long after its spawning request's end it began."""
+    first = frame.filter(pl.col("t") == 0)
+    agents = first.filter(pl.col("parent_session_id").is_not_null()).group_by("parent_session_id").len("agents")
+    ends = frame.select(
+        spawn_request_id="request_id", spawn_end=pl.coalesce("end_s", "arrival_s"),
+    )  # fmt: skip
+    first = first.join(agents, left_on="session_id", right_on="parent_session_id", how="left").join(
+        ends, on="spawn_request_id", how="left"
+    )
+    beside = first.select(
+        "s", pl.col("agents").fill_null(0).cast(pl.Int64), spawn_delay_s=pl.col("arrival_s") - pl.col("spawn_end")
+    )
+    return sessions.join(beside, on="s", how="left", maintain_order="left")
+
+
+def _spread(values: pl.Series, most: int = SAMPLE, ordered: bool = False) -> list[int]:
+    """At most `most` of the values, ascending (`ordered`: as they come), spread evenly over all."""
+    chosen = (values if ordered else values.sort()).to_numpy()
+    count = min(most, chosen.size)
+    return [int(v) for v in chosen[((np.arange(count) + 0.5) * chosen.size / max(1, count)).astype(np.int64)]]
+
+
+def _stratum(
+    key: dict[str, Any], rows: pl.DataFrame, sessions: pl.DataFrame, of_level: int, native: int
+) -> dict[str, Any]:
+    s = rows["s"].to_numpy()
+    first, later = rows.filter(pl.col("t") == 0), rows.filter(pl.col("t") > 0)
+    append = later.filter((pl.col("transition") == "append") & (pl.col("n") > pl.col("m")))
+    rest = later.filter(~((pl.col("transition") == "append") & (pl.col("n") > pl.col("m"))).fill_null(False))
+    growth = (append["n"] - append["m"]).to_numpy()
+    output = _floats(rows, "output_tokens")
+    gap = _floats(rows, "gap_s")
+    trigger = rows["trigger"].fill_null("unknown")
+    reasoning = _floats(rows, "reasoning_tokens") / np.where(output > 0, output, np.nan)
+    return {
+        "level": key["level"],
+        "model": key["model"],
+        "agent": key["agent"],
+        "trajectory_type": key["trajectory_type"],
+        "weight": sessions.height / of_level,
+        "turns": _spread(sessions["turns"]),
+        "known_prompts": 1 - rows["prefix_tokens"].null_count() / rows.height,
+        "first": _sample(
+            first.filter(pl.col("n").is_not_null()).select("rank", "n", "whose", "first_kept", "first_lag"), "rank"
+        ),
+        "new_tokens": _bands(append, growth),
+        "new_tokens_persistence": persistence(growth, append["s"].to_numpy()),
+        "events": _events(rest, later, native),
+        "output_tokens": grid(output),
+        "output_known": float(np.mean(~np.isnan(output))),
+        "output_persistence": persistence(output, s),
+        "reasoning_share": grid(reasoning),
+        "triggers": _triggers(later),
+        "first_triggers": _triggers(first),
+        "gap_s": _gaps(_floats(rows, "n"), gap, trigger.to_numpy()),
+        "gap_persistence": persistence(gap, s),
+        "durations": _durations(rows, output),
+        "duration_persistence": persistence(_floats(rows, "duration_s"), s),
+        "calls_tools": _share(rows["work"].fill_null("unknown") != "unknown"),
+        "head_tokens": _whole(np.nanmedian, _floats(first, "head_tokens")),
+        "context_max_tokens": _whole(np.nanmax, _floats(rows, "n")),
+        "subagents": _spread(sessions["agents"]),
+        "spawn_delay_s": grid(_floats(sessions, "spawn_delay_s")),
+    }  # fmt: skip
+
+
+def _share(chosen: pl.Series) -> float:
+    """Share of true values; 0 of none."""
+    return int(chosen.sum()) / chosen.len() if chosen.len() else 0.0
+
+
+def _triggers(rows: pl.DataFrame) -> dict[str, float]:
+    trigger = rows["trigger"].fill_null("unknown")
+    return {name: _share(trigger == name) for name in TRIGGERS}
+
+
+def _whole(figure: Any, values: NDArray[np.float64]) -> int | None:
+    """A figure of the known values as a whole number; None where none is known."""
+    return None if np.isnan(values).all() else int(figure(values))
+
+
+def _gaps(lengths: NDArray[np.float64], gap: NDArray[np.float64], trigger: NDArray[Any]) -> dict[str, Any]:
+    """Gaps by trigger and third of prompt lengths, with the lengths between the thirds."""
+    known = ~np.isnan(gap) & ~np.isnan(lengths)
+    edges = np.quantile(lengths[known], [1 / 3, 2 / 3]) if known.any() else np.zeros(2)
+    third = np.searchsorted(edges, np.nan_to_num(lengths), side="right")
+    by = {name: [grid(gap[known & (trigger == name) & (third == q)]) for q in range(3)] for name in TRIGGERS}
+    return {"length_edges": edges.tolist(), **by}
+
+
+def _floats(rows: pl.DataFrame, name: str) -> NDArray[np.float64]:
+    return rows[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
+
+
+def _bands(append: pl.DataFrame, growth: NDArray[np.float64]) -> list[list[float] | None]:
+    """Growth of appends by band of turns; None where a band has none."""
+    band = np.searchsorted(np.array(BAND_EDGES), append["t"].to_numpy(), side="right") - 1
+    return [grid(growth[band == b]) for b in range(len(BAND_EDGES))]
+
+
+def _events(rest: pl.DataFrame, later: pl.DataFrame, native: int) -> list[dict[str, Any]]:
+    """Each kind of transition that is no append: its share by length of the previous prompt, and examples.
+
+    An example is [prompt / previous prompt, shared with the deepest earlier prompt / prompt, turns back to that one];
+    what shares all but a partial block shares 1.
+    """
+    edges = np.array(LENGTH_EDGES, np.float64)
+
+    def place(frame: pl.DataFrame) -> NDArray[np.int64]:
+        lengths = frame["m"].fill_null(0.0).to_numpy()
+        return np.searchsorted(edges, lengths, side="right") - 1
+
+    all_ = np.bincount(place(later), minlength=edges.size)
+    found = []
+    for kind in rest["transition"].fill_null("unknown").unique().sort().to_list():
+        chosen = rest.filter(pl.col("transition").fill_null("unknown") == kind)
+        counts = np.bincount(place(chosen), minlength=edges.size)
+        overall = chosen.height / max(1, later.height)
+        share = np.where(all_ > 0, counts / np.maximum(all_, 1), overall)
+        examples = chosen.filter((pl.col("m") > 0) & (pl.col("n") > 0)).select(
+            size=pl.col("n") / pl.col("m"),
+            kept=pl.when(pl.col("n") - pl.col("kept") < native).then(1.0).otherwise(pl.col("kept") / pl.col("n")),
+            lag=pl.col("lag").clip(1, None),
+        )
+        if examples.height:
+            found.append({"kind": kind, "share": share.tolist(), "examples": _sample(examples, "size")})
+    return found
+
+
+def _sample(rows: pl.DataFrame, by: str) -> list[list[float]]:
+    """At most `SAMPLE` rows, spread evenly over all when sorted by `by`; `rank` only sorts."""
+    ordered = rows.sort(by, *[c for c in rows.columns if c != by])
+    count = min(SAMPLE, ordered.height)
+    at = ((np.arange(count) + 0.5) * ordered.height / max(1, count)).astype(np.int64)
+    return [[float(v) for v in row] for row in ordered[at].drop("rank", strict=False).rows()]
+
+
+def _durations(rows: pl.DataFrame, output: NDArray[np.float64]) -> dict[str, Any] | None:
+    """Durations by quarter of the output length; None where they are unknown."""
+    duration = _floats(rows, "duration_s")
+    known = ~np.isnan(duration)
+    if not known.any():
+        return None
+    both = known & ~np.isnan(output)
+    edges = np.quantile(output[both], [0.25, 0.5, 0.75]) if both.any() else np.zeros(3)
+    place = np.searchsorted(edges, np.nan_to_num(output), side="right")
+    whole = grid(duration[known])
+    return {
+        "known": float(known.mean()),
+        "output_edges": edges.tolist(),
+        "seconds": [grid(duration[known & (place == q)]) or whole for q in range(4)],
+    }

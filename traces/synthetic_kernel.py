@@ -1,0 +1,280 @@
+"""The loop that grows synthetic sessions: prompts into the prefix tree, lengths and times turn by turn."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+RING = 4096
+"""Earlier sessions of a level whose prompts a new session may share with."""
+
+BACK = 64
+"""Earlier prompts of its own that a session may return to."""
+
+
+class Grids(NamedTuple):
+    """Strata as arrays; s strata, p levels of quantile functions, b bands of turns, l bands of lengths, k events.
+
+    levels: float64[p]. turn_edges: int64[b]. length_edges: int64[l]. output, reasoning: float64[s, p].
+    growth: float64[s, b, p]. gap: float64[s, 3, 3, p] by trigger and third of prompt lengths. gap_edges:
+    float64[s, 2]. duration: float64[s, 4, p]. duration_edges: float64[s, 3].
+    trigger, first_trigger: float64[s, 3], cumulative. persistence: float64[s, 4] of growth, output, gap, duration.
+    known: float64[s, 4]: shares with prompt, output, duration, reasoning. event: float64[s, l, k], cumulative share.
+    event_from, event_count: int64[s, k] into examples: float64[e, 3] (size, kept, turns back).
+    share_from, share_count: int64[s] into shares: float64[f, 4] (prompt, whose, shared, sessions
+    back). longest: int64[s].
+    native: tokens of a native block, 1 for text.
+    """
+
+    levels: NDArray[np.float64]
+    turn_edges: NDArray[np.int64]
+    length_edges: NDArray[np.int64]
+    output: NDArray[np.float64]
+    reasoning: NDArray[np.float64]
+    growth: NDArray[np.float64]
+    gap: NDArray[np.float64]
+    gap_edges: NDArray[np.float64]
+    duration: NDArray[np.float64]
+    duration_edges: NDArray[np.float64]
+    trigger: NDArray[np.float64]
+    first_trigger: NDArray[np.float64]
+    persistence: NDArray[np.float64]
+    known: NDArray[np.float64]
+    event: NDArray[np.float64]
+    event_from: NDArray[np.int64]
+    event_count: NDArray[np.int64]
+    examples: NDArray[np.float64]
+    share_from: NDArray[np.int64]
+    share_count: NDArray[np.int64]
+    shares: NDArray[np.float64]
+    longest: NDArray[np.int64]
+    native: int
+
+
+class Growing(NamedTuple):
+    """The tree while it grows (room for what a batch adds) and its rings.
+
+    parent, start, end: int64. n: int64[1], nodes in use. ring_first, ring_last: int64[2, RING], the node where the
+    first and the last prompt of recent sessions of a level end. ring_shared: int64[2, RING], tokens of it that a later
+    session starts with too (so that session touched them last). rings: int64[2], sessions put there so far.
+    """
+
+    parent: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    n: NDArray[np.int64]
+    ring_first: NDArray[np.int64]
+    ring_last: NDArray[np.int64]
+    ring_shared: NDArray[np.int64]
+    rings: NDArray[np.int64]
+
+
+class Made(NamedTuple):
+    """Requests of a batch: arrival, duration (NaN unknown), input, output (-1), reasoning (-1), leaf (-1), trigger."""
+
+    arrival_s: NDArray[np.float64]
+    duration_s: NDArray[np.float64]
+    input_tokens: NDArray[np.int64]
+    output_tokens: NDArray[np.int64]
+    reasoning_tokens: NDArray[np.int64]
+    leaf: NDArray[np.int64]
+    trigger: NDArray[np.int8]
+
+
+@njit(cache=True)
+def _at(levels: Any, values: Any, u: Any) -> Any:
+    """The quantile function `values` at probability `u`."""
+    place = min(max(np.searchsorted(levels, u) - 1, 0), levels.size - 2)
+    low, high = levels[place], levels[place + 1]
+    return values[place] + (values[place + 1] - values[place]) * (u - low) / (high - low)
+
+
+@njit(cache=True)
+def _draw(levels: Any, values: Any, alike: Any, session_score: Any) -> Any:
+    """A value whose normal score is correlated by `alike` with the others of its session."""
+    score = math.sqrt(alike) * session_score + math.sqrt(1 - alike) * np.random.standard_normal()
+    return _at(levels, values, 0.5 * math.erfc(-score / math.sqrt(2.0)))
+
+
+def normal_quantile(u: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Normal scores of probabilities in [0, 1)."""
+    inverse = NormalDist().inv_cdf
+    return np.array([inverse(min(max(p, 1e-12), 1 - 1e-12)) for p in u.tolist()])
+
+
+@njit(cache=True)
+def _pick(cumulative: Any, u: Any) -> Any:
+    """The first place whose cumulative share is above `u`; the size where none is."""
+    for k in range(cumulative.size):
+        if u < cumulative[k]:
+            return k
+    return cumulative.size
+
+
+@njit(cache=True)
+def _place(tree: Any, node: Any, keep: Any) -> Any:
+    """The node that ends `keep` tokens down the path to `node`, made where there is none."""
+    while node > 0 and tree.start[node] >= keep:
+        node = tree.parent[node]
+    if node == 0 or tree.end[node] <= keep:
+        return node
+    upper = tree.n[0]
+    tree.n[0] += 1
+    tree.parent[upper], tree.start[upper], tree.end[upper] = tree.parent[node], tree.start[node], keep
+    tree.parent[node], tree.start[node] = upper, keep
+    return upper
+
+
+@njit(cache=True)
+def _append(tree: Any, node: Any, end: Any) -> Any:
+    """A new node below `node` up to `end` tokens."""
+    new = tree.n[0]
+    tree.n[0] += 1
+    tree.parent[new], tree.start[new], tree.end[new] = node, tree.end[node], end
+    return new
+
+
+@njit(cache=True)
+def _prompt(tree: Any, base: Any, keep: Any, tokens: Any, native: Any) -> Any:
+    """A prompt of `tokens` tokens that shares `keep` (whole native blocks of it) with the path to `base`: its node."""
+    keep = min(keep, tokens) // native * native
+    node = _place(tree, base, keep) if keep > 0 else 0
+    if tokens == 0:
+        return 0
+    whole = tokens // native * native
+    if whole > tree.end[node]:
+        node = _append(tree, node, whole)
+    if tokens > tree.end[node]:
+        node = _append(tree, node, tokens)  # a partial last block is nobody else's
+    return node
+
+
+@njit(cache=True)
+def grow(
+    grids: Any,
+    tree: Any,
+    stratum: Any,
+    level: Any,
+    start_s: Any,
+    parent_leaf: Any,
+    first_row: Any,
+    first_draw: Any,
+    scores: Any,
+    seed: Any,
+    out: Any,
+) -> None:
+    """Grow the sessions of a batch one after the other and write their requests into `out`.
+
+    Args:
+        grids: the strata.
+        tree: room for 4 nodes a request.
+        stratum: int64[n], of each session.
+        level: int64[n], 0 top-level, 1 sub-agent.
+        start_s: float64[n], first arrival.
+        parent_leaf: int64[n], node of the spawning request's prompt, -1 none.
+        first_row: int64[n + 1], where each session's requests begin.
+        first_draw: float64[n] in [0, 1), which of its stratum's first prompts a session starts with.
+        scores: float64[n, 4], normal scores of each session: growth, output, gap, duration.
+        seed: of this batch.
+        out: receives the requests.
+    """
+    np.random.seed(seed)
+    back = np.zeros(BACK, np.int64)
+    for i in range(stratum.size):
+        s = stratum[i]
+        p = grids.persistence[s]
+        like = scores[i]
+        has_prompt = np.random.random() < grids.known[s, 0]
+        now, previous = start_s[i], 0
+        for row in range(first_row[i], first_row[i + 1]):
+            turn = row - first_row[i]
+            count = turn  # prompts of the session so far
+            base, keep = 0, 0
+            if turn == 0:
+                trigger = _pick(grids.first_trigger[s], np.random.random())
+                tokens = 1
+                if grids.share_count[s] > 0:
+                    share = grids.shares[grids.share_from[s] + np.int64(first_draw[i] * grids.share_count[s])]
+                    base, keep = _shared(tree, share, parent_leaf[i], level[i])
+                    tokens = max(1, int(share[0]))
+            else:
+                trigger = _pick(grids.trigger[s], np.random.random())
+                band = np.searchsorted(grids.length_edges, previous, side="right") - 1
+                kind = _pick(grids.event[s, band], np.random.random())
+                if kind < grids.event.shape[2]:
+                    example = grids.examples[grids.event_from[s, kind] + np.random.randint(grids.event_count[s, kind])]
+                    tokens = max(1, round(previous * example[0]))
+                    keep = tokens
+                    if example[1] < 1:
+                        keep = np.int64(tokens * example[1] / grids.native + 0.5) * grids.native
+                    base = back[(count - min(int(example[2]), count, BACK)) % BACK]
+                else:
+                    step = np.searchsorted(grids.turn_edges, turn, side="right") - 1
+                    grown = _draw(grids.levels, grids.growth[s, step], p[0], like[0])
+                    tokens = previous + max(1, round(grown))
+                    base, keep = back[(count - 1) % BACK], previous
+            tokens = min(tokens, grids.longest[s])
+            if has_prompt:
+                leaf = _prompt(tree, base, min(keep, tree.end[base]), tokens, grids.native)
+                back[count % BACK] = leaf
+                out.leaf[row] = leaf
+            else:
+                out.leaf[row] = -1
+            output = -1
+            if np.random.random() < grids.known[s, 1]:
+                output = max(0, round(_draw(grids.levels, grids.output[s], p[1], like[1])))
+            out.output_tokens[row] = output
+            out.reasoning_tokens[row] = -1
+            if output >= 0 and np.random.random() < grids.known[s, 3]:
+                share_of = _at(grids.levels, grids.reasoning[s], np.random.random())
+                out.reasoning_tokens[row] = min(output, max(0, round(output * share_of)))
+            if turn > 0:
+                third = np.searchsorted(grids.gap_edges[s], tokens, side="right")
+                now += _draw(grids.levels, grids.gap[s, min(trigger, 2), third], p[2], like[2])
+            out.arrival_s[row] = now
+            out.duration_s[row] = np.nan
+            if np.random.random() < grids.known[s, 2]:
+                quarter = np.searchsorted(grids.duration_edges[s], max(output, 0), side="right")
+                lasted = max(0.0, _draw(grids.levels, grids.duration[s, quarter], p[3], like[3]))
+                out.duration_s[row] = lasted
+                now += lasted
+            out.input_tokens[row] = tokens
+            out.trigger[row] = min(trigger, 2)
+            previous = tokens
+        if has_prompt and first_row[i + 1] > first_row[i]:
+            put = tree.rings[level[i]] % RING
+            tree.ring_first[level[i], put] = out.leaf[first_row[i]]
+            tree.ring_last[level[i], put] = out.leaf[first_row[i + 1] - 1]
+            tree.ring_shared[level[i], put] = 0
+            tree.rings[level[i]] += 1
+
+
+@njit(cache=True)
+def _shared(tree: Any, share: Any, parent_leaf: Any, level: Any) -> Any:
+    """(node, tokens): whose prompt a first prompt shares with, and how far; (0, 0) nobody's."""
+    whose, keep, lag = np.int64(share[1]), np.int64(share[2]), np.int64(share[3])
+    if keep == 0 or whose == 0:
+        return 0, 0
+    if whose == 1 and parent_leaf > 0:
+        return parent_leaf, keep
+    there = min(tree.rings[level], RING)
+    if there == 0:
+        return 0, 0
+    lag = min(max(lag, np.int64(1)), there)
+    for step in range(2 * there):  # the nearest session to the one asked for with a long enough prompt
+        back = lag + (step + 1) // 2 if step % 2 else lag - step // 2
+        if back < 1 or back > there:
+            continue
+        at = (tree.rings[level] - back) % RING
+        if tree.ring_shared[level, at] >= keep:
+            continue
+        for node in (tree.ring_first[level, at], tree.ring_last[level, at]):
+            if tree.end[node] >= keep:
+                tree.ring_shared[level, at] = keep
+                return node, keep
+    return 0, 0
