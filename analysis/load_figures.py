@@ -103,6 +103,7 @@ def figures(result: Replay) -> dict[str, Any]:
         "session_moves": int(out.counts[MOVES]) if result.sessions_known else None,
         "duplicate_resident_tokens": int(out.counts[DUPLICATE_BLOCKS]) * block,
         "max_in_flight_per_session": int(out.counts[MAX_SESSION_RUNNING]) if timed and result.sessions_known else None,
+        "estimated_duration_requests": result.estimated_durations if cell.service == "recorded" else None,
         "events": fleet_events(result),
     }
 

@@ -157,6 +157,7 @@ class Replay(NamedTuple):
         prefix_tokens: int64[r], tokens on the path; 0 where the prompt is unknown.
         times_known, sessions_known, ttft_known: whether arrival times, (any) sessions and all recorded TTFTs were
             given.
+        estimated_durations: requests whose unknown duration was estimated (service recorded).
     """
 
     cell: Cell
@@ -166,6 +167,7 @@ class Replay(NamedTuple):
     times_known: bool
     sessions_known: bool
     ttft_known: bool
+    estimated_durations: int
 
 
 def replay(trace: Trace, cell: Cell) -> Replay:
@@ -176,6 +178,7 @@ def replay(trace: Trace, cell: Cell) -> Replay:
             closed loop or events without arrival times; a service without the durations or the model it needs.
     """
     _check(trace, cell)
+    trace, estimated = _with_durations(trace) if cell.service == "recorded" else (trace, 0)
     chosen = policy_of(cell.policy)
     unknown = sorted(set(cell.params) - set(chosen.params))
     if unknown:
@@ -220,7 +223,7 @@ def replay(trace: Trace, cell: Cell) -> Replay:
     outcome = run(chosen.choose, memory, caches, arrivals, rules, fleet, begin)
     on_path = np.where(leaf >= 0, np.asarray(trace.end, np.int64)[np.maximum(leaf, 0)], 0)
     ttft_known = trace.ttft_s is not None and not bool(np.isnan(trace.ttft_s).any())
-    return Replay(cell, outcome, arrivals.what, on_path, times_known, sessions_known, ttft_known)
+    return Replay(cell, outcome, arrivals.what, on_path, times_known, sessions_known, ttft_known, estimated)
 
 
 def _check(trace: Trace, cell: Cell) -> None:
@@ -251,14 +254,24 @@ def _check(trace: Trace, cell: Cell) -> None:
             raise ValueError("events need arrival times: choose an arrival model (--arrivals)")
     if cell.service == "model" and cell.model is None:
         raise ValueError("service model needs a ServiceModel")
-    if cell.service == "recorded":
-        if trace.duration_s is None or np.isnan(trace.duration_s).all():
-            raise ValueError("the trace records no durations: choose --service model or instant")
-        missing = int(np.isnan(trace.duration_s).sum())
-        if missing:
-            raise ValueError(f"{missing} requests have no recorded duration: choose --service model, or leave them out")
+    if cell.service == "recorded" and (trace.duration_s is None or np.isnan(trace.duration_s).all()):
+        raise ValueError("the trace records no durations: choose --service model or instant")
     if cell.service != "instant" and np.isnan(trace.arrival_s).any():
         raise ValueError("load needs arrival times: choose an arrival model (--arrivals)")
+
+
+def _with_durations(trace: Trace) -> tuple[Trace, int]:
+    """Fill unknown durations: output tokens at the recorded requests' seconds per token, else the median duration."""
+    duration = np.array(trace.duration_s, np.float64)
+    known = ~np.isnan(duration)
+    missing = int((~known).sum())
+    if missing:
+        output = np.full(len(duration), -1) if trace.output_tokens is None else np.asarray(trace.output_tokens)
+        timed = known & (output > 0)
+        pace = duration[timed].sum() / output[timed].sum() if timed.any() else 0.0
+        guess = np.where((output > 0) & (pace > 0), output * pace, np.median(duration[known]))
+        duration = np.where(known, duration, guess)
+    return trace._replace(duration_s=duration), missing
 
 
 def _sessions(trace: Trace) -> tuple[NDArray[np.int64], Sequence[str], bool]:

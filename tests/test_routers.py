@@ -246,6 +246,22 @@ def test_time_to_first_token_counts_the_prompts_before_it() -> None:
     assert row["ttft_s_p50"] == pytest.approx([7.5, 30.0])  # 10 and 20 s at the middle of the band
 
 
+def test_unknown_durations_are_estimated_and_counted() -> None:
+    trace = trace_of(
+        [[1], [2], [3]],
+        range(3),
+        [0, 0, 0],
+        duration_s=np.array([2.0, 4.0, np.nan]),
+        output_tokens=np.array([10, 20, 40]),
+    )
+    result = replay(trace, Cell("round_robin", 3, block_tokens=1, service="recorded"))
+    assert result.outcome.times[:, 3].tolist() == pytest.approx([2, 4, 8])
+    assert (
+        cell_figures(trace, Cell("round_robin", 3, block_tokens=1, service="recorded"))["estimated_duration_requests"]
+        == 1
+    )
+
+
 def test_grids_pairs_and_the_frontier() -> None:
     rng = np.random.default_rng(0)
     prompts = [[int(rng.integers(3))] * int(rng.integers(1, 9)) for _ in range(60)]
