@@ -6,11 +6,16 @@ import json
 import struct
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
 
 from tests.agents import SAMPLES, Read, shared
+from traces.formats.agent_lines import Ledger
+from traces.formats.inspect import messages_of
+from traces.formats.inspect_archive import samples_of
+from traces.sources import Source
 
 HERE = SAMPLES / "inspect"
 
@@ -77,3 +82,32 @@ def test_deduplicated_messages(tmp_path: Path) -> None:
     lengths = read.column("prefix_tokens")
     assert lengths == sorted(lengths)
     assert lengths[0] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "calls", "messages", "characters"),
+    [
+        ("2025-02-11T15-18-04-05-00_popularity_mj7khqpMM4GBCfVQozKgzB.eval", 10, 20, 2322),
+        ("2025-05-12T20-27-36-04-00_browser.json", 5, 25, 33932),
+        ("2025-09-23T08-09-58-04-00_security-guide_LuxZJVwvymC3S3SyoJczxB.eval", 32, 48, 24402),
+        ("docent_intercode_ctf.eval", 147, 2485, 893451),
+        ("log_streaming.eval", 4, 8, 906),
+    ],
+)
+def test_prompts_are_what_inspect_ai_itself_reads(name: str, calls: int, messages: int, characters: int) -> None:
+    """The figures are those of inspect_ai 0.3.285: read_eval_log(resolve_attachments=True), text of each input."""
+    path, ledger = shared(f"inspect_eval/{name}"), Ledger()
+    source = Source(path.name, path)
+    if path.suffix == ".eval":
+        samples = [sample for _, sample in samples_of(source, ledger)]
+    else:
+        samples = json.loads(path.read_text())["samples"]
+    prompts = [messages_of(s, e) for s in samples for e in s["events"] if e["event"] == "model"]
+    texts = [_text(message["content"]) for prompt in prompts for message in prompt]
+    assert (len(prompts), len(texts), sum(map(len, texts))) == (calls, messages, characters)
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join(block["text"] for block in content if block["type"] == "text")

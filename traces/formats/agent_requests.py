@@ -6,6 +6,7 @@ spread over these; a growth that they cannot explain, and the head that is not l
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
@@ -38,6 +39,15 @@ def requests_of(threads: list[Thread], context: Context, reports_usage: bool = F
         yield _request(turn, prompt, teller.reply(turn), total)
 
 
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
+_VERSION = re.compile(r"v?\d[0-9A-Za-z.+-]{0,31}")
+
+
+def _slug(text: str | None, shape: re.Pattern[str]) -> str | None:
+    """`text` if it looks like what it should be: free text of a log never reaches a dataset."""
+    return text if text is not None and shape.fullmatch(text) else None
+
+
 def _session(thread: Thread) -> Session:
     spawn = thread.spawn.key if thread.spawn is not None else thread.spawn_key
     return Session(
@@ -45,8 +55,8 @@ def _session(thread: Thread) -> Session:
         parent_key=thread.parent_key,
         spawn_request_key=spawn,
         forked_from_key=thread.forked_from,
-        agent=thread.agent,
-        agent_version=thread.version,
+        agent=_slug(thread.agent, _NAME),
+        agent_version=_slug(thread.version, _VERSION),
         role=thread.role,
         started_at_us=None if thread.started_s is None else round(thread.started_s * 1e6),
     )
@@ -85,7 +95,7 @@ def _request(turn: Turn, prompt: Prompt | None, reply: tuple[Piece, ...], total:
         trigger=trigger,
         work=work,
         tool_classes=classes,
-        stop_reason=turn.stop_reason,
+        stop_reason=turn.stop_reason and (_slug(turn.stop_reason, _NAME) or "other"),
         status=turn.status,
         compaction=turn.compaction,
         dedupe_key=turn.dedupe_key,

@@ -70,12 +70,29 @@ def read(source: Source, context: Context) -> Iterator[Record]:
         yield Note(f"inspect: the samples' own totals differ from their calls' sum by {difference:,} tokens")
 
 
+def messages_of(sample: dict[str, Any], event: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages that a model event of `sample` was given, with what is kept elsewhere put in its place."""
+    messages = as_list(event.get("input"))
+    pool = as_list(sample.get("message_pool")) or as_list(as_dict(sample.get("events_data")).get("messages"))
+    for pair in as_list(event.get("input_refs")):
+        if isinstance(pair, list) and len(pair) == 2 and all(isinstance(x, int) for x in pair):
+            messages = [*messages, *pool[pair[0] : pair[1]]]
+    attachments = as_dict(sample.get("attachments"))
+    return [as_dict(_resolved(message, attachments)) for message in messages]
+
+
+def _resolved(value: Any, attachments: dict[str, Any]) -> Any:
+    if isinstance(value, str):
+        return attachments.get(value[len(_ATTACHMENT) :], value) if value.startswith(_ATTACHMENT) else value
+    if isinstance(value, list):
+        return [_resolved(item, attachments) for item in value]
+    return {k: _resolved(v, attachments) for k, v in value.items()} if isinstance(value, dict) else value
+
+
 class _Sample:
     def __init__(self, name: str, sample: dict[str, Any], make: PartMaker, ledger: Ledger, before: int) -> None:
         self.name, self.sample, self.make, self.ledger, self.ordinal = name, sample, make, ledger, before
         self.attachments = as_dict(sample.get("attachments"))
-        pools = as_dict(sample.get("events_data"))
-        self.pool = as_list(sample.get("message_pool")) or as_list(pools.get("messages"))
         self.spans: dict[str, tuple[str | None, str | None]] = {}
         self.agents: dict[str, Thread] = {}
         self.total = 0
@@ -103,20 +120,17 @@ class _Sample:
 
     def _call(self, event: dict[str, Any]) -> None:
         thread, output = self._thread(event), as_dict(event.get("output"))
-        messages = as_list(event.get("input"))
-        for pair in as_list(event.get("input_refs")):
-            if isinstance(pair, list) and len(pair) == 2 and all(isinstance(x, int) for x in pair):
-                messages = [*messages, *self.pool[pair[0] : pair[1]]]
+        messages = messages_of(self.sample, event)
         whole = self.make.tools([self._resolved(tool) for tool in as_list(event.get("tools"))])
         for message in messages:
-            whole += self.make.message(as_dict(self._resolved(message))).parts
+            whole += self.make.message(message).parts
         choice = as_dict(next(iter(as_list(output.get("choices"))), None))
         told = self.make.message({"role": "assistant", **as_dict(self._resolved(choice.get("message")))})
         usage = self._usage(event, output)
         start, end = seconds(event.get("timestamp")), seconds(event.get("completed"))
         took = output.get("time") or event.get("working_time")
         thread.add_reply(told.parts, told.tools)
-        last = as_dict(messages[-1]).get("role") if messages else None
+        last = messages[-1].get("role") if messages else None
         turn = thread.close(
             f"{self.name}:{self.ordinal}",
             self.ordinal,
@@ -176,11 +190,7 @@ class _Sample:
         self.agents[self.name] = thread
 
     def _resolved(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.attachments.get(value[len(_ATTACHMENT) :], value) if value.startswith(_ATTACHMENT) else value
-        if isinstance(value, list):
-            return [self._resolved(item) for item in value]
-        return {k: self._resolved(v) for k, v in value.items()} if isinstance(value, dict) else value
+        return _resolved(value, self.attachments)
 
     def difference(self) -> int:
         """Tokens of the sample's own totals beyond those of its calls."""
