@@ -130,7 +130,8 @@ def decode_step_seconds(service: Service, batch: float, context_tokens: float, v
     """Seconds of one decode step, (fast, slow) end of the assumptions: memory or compute bound, plus communication."""
     moved = step_bytes(service, batch, context_tokens, verify_tokens)
     a = service.assumptions
-    layers = service.model.layers if service.shards.tp > 1 else 0
+    # a low end above 0 was measured, and holds for one GPU too; the assumed band is communication
+    layers = service.model.layers if service.shards.tp > 1 or a.layer_overhead_s[0] > 0 else 0
     bounds = []
     for fast, overhead in ((1, a.layer_overhead_s[0]), (0, a.layer_overhead_s[1])):
         efficiency, mfu = a.bandwidth_efficiency[fast], a.mfu[fast]
@@ -143,7 +144,7 @@ def _mid_step_seconds(service: Service, batch: float, context_tokens: float, ver
     moved = step_bytes(service, batch, context_tokens, verify_tokens)
     a = service.assumptions
     memory = (moved.weights + moved.kv) / (a.mid_bandwidth * service.gpu.hbm_bytes_per_s)
-    return max(memory, moved.flops / (service.peak_flops * a.mid_mfu))
+    return max(memory, moved.flops / (service.peak_flops * a.mid_mfu)) + a.layer_overhead_s[0] * service.model.layers
 
 
 def speculation_speedup(service: Service, batch: float, context_tokens: float, draft: Speculation) -> float:

@@ -14,7 +14,7 @@ from analysis.interactivity import Service, decode_point, speculation_speedup
 from analysis.kv_budget import Budget, Replica, kv_budget
 from analysis.prefill import prefill_work
 from analysis.speculation import RATIO_NOTE, Speculation, drafter_gain
-from analysis.tiers import TierCost, host_tier, tier_cost, tier_hits
+from analysis.tiers import TierCost, host_tier, tier_cost
 
 if TYPE_CHECKING:
     from analysis.replica_workload import RunLengths
@@ -169,8 +169,8 @@ def tier_traffic(
     """
     per_gpu = budget.token_bytes.per_token_per_gpu
     tier = host_tier(max(0.0, budget.free_bytes_per_gpu), per_gpu, budget.replica.shards, ratio)
-    sizes = [budget.replica_tokens // runs.block_tokens, tier.tokens // runs.block_tokens]
-    first, second = (n * runs.block_tokens for n in tier_hits(runs.distance_blocks, runs.blocks, sizes))
+    first = runs.hit_tokens(budget.replica_tokens)
+    second = runs.hit_tokens(budget.replica_tokens + tier.tokens) - first
     a = service.assumptions
     seconds = prefill_work(service.model, context_tokens).flops / (service.peak_flops * a.mid_mfu)
     return first, tier_cost(second, per_gpu, a.link_bytes_per_s, context_tokens / seconds, budget.replica.shards.tp)

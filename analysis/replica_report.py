@@ -73,13 +73,17 @@ def row_formulas(budget: Budget) -> list[dict[str, object]]:
             {
                 "kind": KIND_NAMES[g.kind] + (" in a window" if g.window else ""),
                 "per": "sequence" if g.constant else "token",
-                "whole": f"{g.layers} layers × {g.heads} heads × {row:g} B{wide}{every}",
+                "whole": f"{g.layers} layers × {_heads(g.heads)} × {row:g} B{wide}{every}",
                 "whole_bytes": size * g.heads,
-                "gpu": f"{g.layers} layers × {local} heads × {row:g} B{wide}{every}{parted}",
+                "gpu": f"{g.layers} layers × {_heads(local)} × {row:g} B{wide}{every}{parted}",
                 "gpu_bytes": size * local / (1 if g.constant else r.shards.dcp),
             }
         )
     return rows
+
+
+def _heads(count: int) -> str:
+    return "1 head" if count == 1 else f"{count} heads"
 
 
 def budget_notes(budget: Budget) -> list[str]:

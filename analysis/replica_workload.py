@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,10 +11,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from analysis.events import CapacityEvents, build_events, needed_blocks
 from analysis.kv_budget import Budget
 from analysis.question import Question
 from analysis.replica_report import dataset_section
-from analysis.tiers import hits_at
 from analysis.warehouse import Warehouse, open_dataset
 
 Ints = NDArray[np.int64]
@@ -36,28 +38,43 @@ class Workload(NamedTuple):
     requests: int
 
 
-class RunLengths(NamedTuple):
-    """The reuse runs of the selected requests and the tokens they are a share of."""
+@dataclass(frozen=True)
+class RunLengths:
+    """The reuse runs of the selected requests and the tokens they are a share of; a rate is one look-up."""
 
     distance_blocks: Ints
     blocks: Ints
     prefix_tokens: int
     block_tokens: int
 
+    @cached_property
+    def _events(self) -> CapacityEvents:
+        return build_events(self.distance_blocks, self.blocks)
+
+    @cached_property
+    def _needed_blocks(self) -> int:
+        return needed_blocks(self._events)
+
+    def hit_tokens(self, capacity_tokens: float) -> int:
+        """Prompt tokens that one LRU cache of this many tokens hits."""
+        events = self._events
+        capacity = min(int(capacity_tokens) // self.block_tokens, self._needed_blocks + 1)
+        at = int(np.searchsorted(events.position, capacity, side="left"))
+        return int(capacity * events.slope[at - 1] - events.moment[at - 1]) * self.block_tokens if at else 0
+
     def rate(self, capacity_tokens: float) -> float:
         """Hit rate of one LRU cache of this many tokens."""
-        hits = hits_at(self.distance_blocks, self.blocks, int(capacity_tokens) // self.block_tokens)
-        return hits * self.block_tokens / self.prefix_tokens if self.prefix_tokens else 0.0
+        return self.hit_tokens(capacity_tokens) / self.prefix_tokens if self.prefix_tokens else 0.0
 
     def ceiling(self) -> float:
         """Hit rate without a capacity limit."""
-        return int(self.blocks.sum()) * self.block_tokens / self.prefix_tokens if self.prefix_tokens else 0.0
+        return self.rate((self._needed_blocks + 1) * self.block_tokens)
 
     def capacity_for(self, rate: float) -> int | None:
         """Smallest capacity in tokens (whole blocks) that reaches a hit rate; None if none does."""
         if rate > self.ceiling():
             return None
-        low, high = 0, int((self.distance_blocks + self.blocks).max(initial=0))
+        low, high = 0, self._needed_blocks
         while low < high:
             middle = (low + high) // 2
             low, high = (low, middle) if self.rate(middle * self.block_tokens) >= rate else (middle + 1, high)

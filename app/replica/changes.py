@@ -94,7 +94,8 @@ def _precision(chosen: Chosen, load: Load, runs: Any) -> None:
                 st.success(f"Evaluation: {sidebar.plain(pair.sentence())}", icon=":material/fact_check:")
         else:
             st.warning(
-                f"Quality of {now} → {to}: **{NOT_EVALUATED}**. The capacity is not free until an evaluation says so.",
+                f"Quality of {now} → {to}: **{NOT_EVALUATED}**."
+                + (" The capacity is not free until an evaluation says so." if rows[0].after > rows[0].before else ""),
                 icon=":material/rule:",
             )
 

@@ -62,31 +62,30 @@ def draw(chosen: Chosen) -> None:
     )  # fmt: skip
     for note in budget_notes(b):
         st.caption(f":material/info: {sidebar.plain(note)}")
-    with st.container(horizontal=True):
-        with st.popover("Every step", type="tertiary", icon=":material/format_list_numbered:"):
-            pieces.grid(
-                {
-                    "Step, each GPU": [s.name for s in b.steps],
-                    "Bytes": [formats.count(s.bytes).replace("-", "−") for s in b.steps],
-                    "": [formats.size(s.bytes).replace("-", "−") for s in b.steps],
-                    "Where it comes from": [s.note for s in b.steps],
-                },
-                "Memory of a GPU, step by step", ("Bytes", ""),
-            )  # fmt: skip
-        rows = row_formulas(b)
-        pieces.behind(
-            "How is this computed?",
-            [
-                (f"{row['kind']}, a {row['per']}: {row['gpu']} = {formats.count(float(str(row['gpu_bytes'])))} B on "
-                "each GPU"
-                 f"\n{row['whole']} = {formats.count(float(str(row['whole_bytes'])))} B in one copy", r.model.source)
-                for row in rows
-            ]
-            + [
-                ("tokens = ⌊(utilisation × GPU − weights − reserve) / bytes a token on each GPU⌋ × DP groups",
-                 "vLLM 0.33 gpu_memory_utilization; SGLang 0.5.23 arg_groups/memory_hook.py; sharding: vLLM "
-                 "ModelConfig.get_num_kv_heads"),
-                (f"{r.gpu.name}: {formats.count(b.gpu_bytes)} B", r.gpu.source if r.gpu_bytes is None else "given"),
-            ],
-            chosen.command("kv-budget", "--json"),
+    with st.expander("Every step, in bytes", icon=":material/format_list_numbered:"):
+        pieces.grid(
+            {
+                "Step, each GPU": [s.name for s in b.steps],
+                "Bytes": [formats.count(s.bytes).replace("-", "−") for s in b.steps],
+                "": [formats.size(s.bytes).replace("-", "−") for s in b.steps],
+                "Where it comes from": [s.note for s in b.steps],
+            },
+            "Memory of a GPU, step by step", ("Bytes", ""),
         )  # fmt: skip
+    rows = row_formulas(b)
+    pieces.behind(
+        "How is this computed?",
+        [
+            (f"{row['kind']}, a {row['per']}: {row['gpu']} = {formats.count(float(str(row['gpu_bytes'])))} B on "
+            "each GPU"
+             f"\n{row['whole']} = {formats.count(float(str(row['whole_bytes'])))} B in one copy", r.model.source)
+            for row in rows
+        ]
+        + [
+            ("tokens = ⌊(utilisation × GPU − weights − reserve) / bytes a token on each GPU⌋ × DP groups",
+             "vLLM 0.33 gpu_memory_utilization; SGLang 0.5.23 arg_groups/memory_hook.py; sharding: vLLM "
+             "ModelConfig.get_num_kv_heads"),
+            (f"{r.gpu.name}: {formats.count(b.gpu_bytes)} B", r.gpu.source if r.gpu_bytes is None else "given"),
+        ],
+        chosen.command("kv-budget", "--json"),
+    )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -44,11 +46,18 @@ def draw(chosen: Chosen, asked: sidebar.Asked | None, workload: Workload | None)
                     f"{pieces.band((low, high), pieces.sessions)} over the range of memory",
                 )  # fmt: skip
     _line(chosen, ends, marks, workload)
-    pieces.behind(
-        "How is this computed?", [(FORMULA, CODE)], chosen.command("kv-budget", "--dataset DATASET", "--json")
-    )
+    pieces.behind("How is this computed?", [(FORMULA, CODE)], chosen.command("kv-budget", *_dataset(asked), "--json"))
     if asked is not None and workload is not None:
         _capacity(chosen, asked, workload)
+
+
+def _dataset(asked: sidebar.Asked | None) -> list[str]:
+    """The dataset's options of kv-budget, which knows no filter and no window."""
+    if asked is None:
+        return []
+    words = [shlex.quote(word) for word in shlex.split(asked.command("kv-budget"))]
+    kept = [f"--dataset {words[2]}"]
+    return kept + [f"{k} {v}" for k, v in pairwise(words) if k in ("--block-size", "--arrivals")]
 
 
 def _of_dataset(chosen: Chosen, ends: tuple[Any, Any], workload: Workload) -> list[tuple[str, float]]:

@@ -229,7 +229,7 @@ def _closed_loop(chosen: Chosen, load: Load, workload: Workload | None) -> None:
             {
                 "Sessions": [formats.count(n) for n, _ in rows],
                 "Requests a second": [f"{p.requests_per_s:.3g}" for _, p in rows],
-                "Running at once": [formats.plain(p.running) for _, p in rows],
+                "Running at once": [formats.plain(p.running, 2) for _, p in rows],
                 "A response takes": [formats.seconds(p.response_s) for _, p in rows],
                 "Time spent on prefill": [formats.rate(p.prefill_share) for _, p in rows],
                 "Running ones fit": ["yes" if p.running <= fits else "no" for _, p in rows],
