@@ -129,7 +129,7 @@ def route_command(
     """
     from analysis.executors import executor_for
     from analysis.fleet_grid import frontier, grid, paired, run_cells
-    from analysis.question import BadQuestion
+    from analysis.question import BadQuestion, own_definition
     from analysis.routed_trace import routed_trace
     from analysis.routers import POLICIES
     from analysis.routing import Cell
@@ -144,6 +144,7 @@ def route_command(
     question = question_of(options)
     warehouse = opened(dataset)
     try:
+        own_definition(question, "route")
         routed = routed_trace(warehouse, question)
         codes = {name: code for code, name in enumerate(routed.trace.session_names or ())}
         base = Cell(

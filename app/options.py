@@ -92,7 +92,10 @@ def question_options(command: F) -> F:
             ),
             click.option("--window", default="all", show_default=True, help="all | last:F | from:T,to:T (seconds)."),
             click.option(
-                "--definition", default="tracetower", show_default=True, help="Whose hit rate; see --definition list."
+                "--definition",
+                default="tracetower",
+                show_default=True,
+                help="Whose hit rate: tracetower | kvcache-simulator | aiperf | vllm | vllm:0.20 | sglang.",
             ),
             click.option("--where", multiple=True, metavar="AXIS=VALUE", help="Only these requests (repeatable)."),
             click.option("--timezone", default="UTC", show_default=True, help="Zone that days are cut in."),
