@@ -22,9 +22,6 @@ _PLAIN = {"append": "tail", "retry": "tail", "fork": "edit", "rewind": "edit"}
 CHANCE_TOKENS = 64
 """Two prompts that go on differently may still be alike for as long."""
 
-LARGE_PART = 0.25
-"""A changed part of the previous prompt above which a shorter prompt counts as compacted, not as edited."""
-
 MOST_RECOMPUTED = 12
 """Kinds of divergence whose what-ifs are recomputed, those that lose most first; of the others they are null."""
 
@@ -64,8 +61,8 @@ def parted(warehouse: Warehouse, question: Question) -> pl.DataFrame:
             lost_tokens=pl.Series(np.maximum(lost, 0)),
             transition=transition,
             follows=pl.Series(kinds["previous_row"].to_numpy()[row] == previous),
-            edited=(pl.col("resumed_tokens") > 0)
-            & (pl.col("previous_line_tokens") < LARGE_PART * pl.Series(prefix[previous])),
+            edited=(pl.col("resumed_tokens") > CHANCE_TOKENS)
+            & (pl.col("previous_line_tokens") < 2 * pl.col("line_tokens") + CHANCE_TOKENS),
             in_place=_in_place(pl.Series(found.tokens[row])),
         )
         .filter("follows", pl.col("lost_tokens") > 0, ~pl.col("transition").is_in(list(BRANCHING)) | pl.col("in_place"))

@@ -202,7 +202,9 @@ def _texts(session: _Session) -> list[int]:
     return [
         i
         for i, m in enumerate(session.history)
-        if isinstance(m["content"], str) and len(m["content"].split()) > 12 and "<system-reminder>" not in m["content"]
+        if isinstance(m["content"], str)
+        and len(m["content"].split()) > 12
+        and not m["content"].startswith(("<system-reminder>", *_SUMMARIES))
     ]
 
 
@@ -229,16 +231,17 @@ def _first_change(before: str, after: str) -> int:
     )
 
 
+_SUMMARIES = (
+    "This session is being continued from a previous conversation. ",
+    "<summary>",
+    "Summary of the conversation so far: ",
+)
+
+
 def _summary(session: _Session) -> Place:
     if len(session.history) < 6:
         return None
-    said = session.rng.choice(
-        (
-            "This session is being continued from a previous conversation. ",
-            "<summary>",
-            "Summary of the conversation so far: ",
-        )
-    )
+    said = session.rng.choice(_SUMMARIES)
     kept = session.history[-2:]
     session.history = [{"role": "user", "content": said + _paragraph(session.rng)}, *kept]
     return 1, 0
@@ -268,7 +271,7 @@ def _compaction(session: _Session) -> Place:
             IMAGE_TOKENS * letters_a_token if isinstance(m["content"], list) else len(m["content"])
             for m in session.history
         ]
-        if sum(sizes[-keep:]) > sum(sizes) // 3:
+        if sum(sizes[-keep:]) > sum(sizes) // 3 or sum(sizes[:-keep]) < letters_a_token * 2 * IMAGE_TOKENS:
             return None  # what follows could make the prompt as long as it was
     session.history = session.history[-keep:]
     return 1, 0
@@ -462,73 +465,75 @@ HASH_KINDS = ("nonce", "edit", "compaction", "fork")
 """What can be planted where prompts are block ids. A nonce changes the first block, and so every id."""
 
 
-def plant_hashes(
-    seed: int, sessions: Sequence[Sequence[Sequence[int]]], rates: dict[str, float], block: int = 64
-) -> Planted:
-    """Plant kinds into sessions of block ids (each prompt begins with the one before it), ids chained as engines do.
+def plant_hashes(seed: int, sessions: Sequence[Sequence[int]], rates: dict[str, float], block: int = 64) -> Planted:
+    """Plant kinds into sessions of block ids, chained as engines do: behind a change no id is as it was.
+
+    An edit or a compaction keeps less than any earlier prompt of the session has: what keeps all of one is a rewind.
 
     Args:
         seed: of everything that is drawn.
-        sessions: per session its prompts, each a list of block ids; no id is shared between sessions.
+        sessions: per session the lengths of its prompts in blocks, growing.
         rates: by kind of `HASH_KINDS`, the chance that a call after the first gets it.
         block: tokens a block holds.
     """
     rng = random.Random(seed)
-    fresh = 1 << 40
+    used = 0
     rows: list[dict[str, Any]] = []
     truth: list[str | None] = []
-    for number, prompts in enumerate(sessions):
+
+    def fresh(count: int) -> list[int]:
+        nonlocal used
+        used += count
+        return list(range(used - count, used))
+
+    for number, lengths in enumerate(sessions):
         at = 1_790_000_000.0 + 100_000 * number
-        names: dict[tuple[int, int], int] = {}  # (state, original id) -> id: another state, other ids
-        state, since, dropped = 0, 0, 0
-        written: list[list[int]] = []
-
-        def told(ids: Sequence[int], names: dict[tuple[int, int], int] = names) -> list[int]:
-            nonlocal fresh
-            out = []
-            for place, one in enumerate(ids):
-                key = (state if place >= since else history[-1][place] if place < len(history[-1]) else state, one)
-                if key not in names:
-                    fresh += 1
-                    names[key] = fresh
-                out.append(names[key])
-            return out
-
-        history: list[list[int]] = [[0] * 100_000]
-        for turn, prompt in enumerate(prompts):
-            kind: str | None = None
-            current = list(prompt[dropped:] if dropped < len(prompt) else prompt)
-            length = len(written[-1]) if written else 0
-            if turn and length > 40:
-                drawn = [k for k in HASH_KINDS if rng.random() < rates.get(k, 0.0)]
-                kind = drawn[0] if drawn else None
+        ids: list[int] = []
+        past: list[list[int]] = []
+        before = 0
+        for length in lengths:
+            drawn = [kind for kind in HASH_KINDS if past and rng.random() < rates.get(kind, 0.0)]
+            kind: str | None = drawn[0] if drawn else None
+            least = min(map(len, past), default=0)
+            if (kind in ("edit", "compaction") and least < 8) or (
+                kind == "fork" and (len(past) < 3 or len(past[-1]) - len(past[-2]) < 3)
+            ):
+                kind = None  # within the tolerance of a block it would be an append
             if kind == "fork":
-                back = written[-rng.randint(2, 3)] if len(written) > 3 else None
-                if back is None or len(back) < 10 or back == written[-1]:
-                    kind = None
-                else:
-                    branch = back + list(range(fresh + 1, fresh + 6))
-                    fresh += 5
-                    rows.append(_hash_row(rng, number, at + 1, branch, block))
-                    truth.append("fork")
-                    at += 30
-            if kind in ("nonce", "edit", "compaction"):
-                state += 1
-                if kind == "compaction":
-                    dropped += length // 2
-                    current = list(prompt[dropped:])
-                    since = 0
-                else:
-                    since = 0 if kind == "nonce" else rng.randint(length // 8, length * 3 // 4)
-                history.append([*history[-1][:since], *[state] * (100_000 - since)])
-            ids = told(current)
-            if kind == "compaction" and (not written or len(ids) >= length or len(ids) < 4):
-                ids = ids[: max(4, length // 2)]
-            rows.append(_hash_row(rng, number, at + 1, ids, block))
-            truth.append("fork" if kind == "fork" else kind)
-            written.append(ids)
+                branch = past[-2] + fresh(5)
+                at += 30
+                rows.append(_hash_row(rng, number, at, branch, block))
+                truth.append("fork")
+            elif kind == "nonce":
+                ids = fresh(len(ids))
+            elif kind == "edit":
+                keep = rng.randint(1, least - 3)
+                ids = ids[:keep] + fresh(len(ids) - keep)
+            elif kind == "compaction":
+                keep = rng.randint(1, least // 2 - 1)
+                ids = ids[:keep] + fresh(max(1, len(ids) // 3 - keep))
+            grown = max(1, length - before)
+            before = length
+            if kind == "compaction":
+                grown = min(grown, len(past[-1]) - len(ids) - 1)
+            ids = ids + fresh(max(grown, 0))
             at += 30
+            rows.append(_hash_row(rng, number, at, ids, block))
+            truth.append(kind)
+            past.append(ids)
     return Planted(rows, truth)
+
+
+def lost_hash_tokens(rows: Sequence[dict[str, Any]]) -> list[int]:
+    """`lost_tokens` of rows of block ids: ids of one session never match another's."""
+    past: dict[str, list[Any]] = {}
+    lost = []
+    for row in rows:
+        prompt, earlier = np.array(row["hash_ids"]), past.setdefault(row["session_id"], [])
+        both = min(len(prompt), len(earlier[-1])) if earlier else 0
+        lost.append(max(0, both - max((_common(o, prompt) for o in earlier), default=0)) * row["block_size"])
+        earlier.append(prompt)
+    return lost
 
 
 def _hash_row(rng: random.Random, number: int, at: float, ids: list[int], block: int) -> dict[str, Any]:

@@ -25,8 +25,13 @@ class Score(NamedTuple):
     recall: float
 
 
-def found_labels(rows: Sequence[dict[str, Any]], folder: Path, tokenizer: str) -> tuple[list[str | None], list[int]]:
-    """Per row: the kind that the dataset's diagnosis gives it (None: it only grew), and the tokens it lost."""
+def found_labels(
+    rows: Sequence[dict[str, Any]], folder: Path, tokenizer: str, by_transition: bool = False
+) -> tuple[list[str | None], list[int]]:
+    """Per row: the kind that the dataset's diagnosis gives it (None: it only grew), and the tokens it lost.
+
+    `by_transition`: of block ids, where nothing else is known; a prompt unrelated to all before it had a nonce.
+    """
     source = folder / "rows.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
     ingest([str(source)], folder / "ds", Options(tokenizer=tokenizer))
@@ -38,6 +43,8 @@ def found_labels(rows: Sequence[dict[str, Any]], folder: Path, tokenizer: str) -
         kind = named.get(row)
         if kind is None and transition in ("fork", "rewind"):
             kind = "fork"
+        if by_transition and kind == "unrelated":
+            kind = "nonce"
         labels.append("edit" if kind in EDITS else kind)
     return labels, misses(warehouse, question).rows["lost_tokens"].to_list()
 

@@ -23,7 +23,10 @@ longer sent · injected reminder · image · whitespace or re-serialisation · s
 WINDOW_CHARS = 400
 """How much of two texts is compared when only their layout may differ."""
 
-LAYOUT_CHARS = 40
+LABEL_CHARS = 40
+"""How far before a changed value the words are looked for that say what it is."""
+
+LAYOUT_CHARS = 12
 """Characters besides whitespace that have to go on alike behind a change of layout."""
 
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
@@ -41,6 +44,10 @@ _PLACE_WORD = re.compile(
     r"\b(?:cwd|pwd|working[ _-]?dir(?:ectory)?|current[ _-]?dir(?:ectory)?|workspace|git|branch|HEAD|commit|worktree"
     r"|modified|untracked|staged|ahead|behind)\b|^\s?[MADRCU?]{1,2} [\w./-]+$",
     re.IGNORECASE | re.MULTILINE,
+)
+_PLACE_VALUE = re.compile(r"[/\\._~0-9-]|\?\?|^[MADRCU] ")
+_PLACE_LABEL = re.compile(
+    r"[\W_]*(?:\w+[ _-]){0,2}?(?:cwd|pwd|dir(?:ectory)?|workspace|branch|HEAD|commit|status)\b", re.IGNORECASE
 )
 _PATH = re.compile(r"(?:~|\b[A-Za-z]:)?(?:[/\\][\w.@+-]+){2,}[/\\]?")
 _REASONING = re.compile(r"</?(?:think|thinking|reasoning|thought)>|\[(?:thinking|reasoning)\]", re.IGNORECASE)
@@ -138,15 +145,32 @@ def _of_lines(a: str, b: str, inserted: bool, resumed: bool) -> str | None:
     if inserted:
         return "working_directory" if _PLACE_WORD.search(a or b) else None
     low, high_a, high_b = _differing(a, b)
-    if _overlaps(_CLOCK, a, low, high_a) and _overlaps(_CLOCK, b, low, high_b):
+    label = a[:low]
+    words = _word(a, low, high_a), _word(b, low, high_b)
+    changed = a[low:high_a], b[low:high_b]
+    sure = resumed or _mostly(a, b)
+    told = bool(re.search("[:=]", label) or _PLACE_LABEL.match(label))
+    if (sure or told) and _overlaps(_CLOCK, a, low, high_a) and _overlaps(_CLOCK, b, low, high_b):
         return "clock"
-    if _overlaps(_PATH, a, low, high_a) or _overlaps(_PATH, b, low, high_b) or _PLACE_WORD.search(a + "\n" + b):
+    if resumed and _overlaps(_PATH, a, low, high_a) and _overlaps(_PATH, b, low, high_b):
         return "working_directory"
-    if _CLOCK_WORD.search(a[:low]) and a[low:high_a].strip(" .:0123456789") == "":
+    if (sure or told) and _names_place(label, words, changed):
+        return "working_directory"
+    if (sure or told) and _CLOCK_WORD.search(label) and changed[0].strip(" .:0123456789") == "":
         return "clock"
-    if _is_id(_word(a, low, high_a)) and _is_id(_word(b, low, high_b)):
+    alone = not re.search(r"\s", changed[0] + changed[1]) and _is_id(words[0]) and _is_id(words[1])
+    if alone and (sure or told or (low >= 2 and len(words[0]) == len(words[1]) >= 6)):
         return "nonce"
     return None
+
+
+def _names_place(label: str, words: tuple[str, str], changed: tuple[str, str]) -> bool:
+    """Whether the words that changed, behind `label`, are a directory or the state of a repository."""
+    if not any(m.start() >= len(label) - LABEL_CHARS for m in _PLACE_WORD.finditer(label + words[0])):
+        return False
+    if all(_PLACE_VALUE.search(word) for word in words):
+        return True
+    return bool(_PLACE_LABEL.match(label)) and all(len(one.split()) <= 2 for one in changed)
 
 
 def _same_but_layout(a: str, b: str, ends: bool = False) -> bool:
@@ -161,7 +185,7 @@ def _same_but_layout(a: str, b: str, ends: bool = False) -> bool:
     if bare_a == bare_b and len(bare_a) >= 2:
         return True
     alike = _differing(bare_a, bare_b)[0]
-    if alike - len(_bare(a[:low])) >= (12 if ends and alike == len(bare_a) else LAYOUT_CHARS):
+    if alike - len(_bare(a[:low])) >= (2 if ends and alike == len(bare_a) else LAYOUT_CHARS):
         return True
     try:
         return bool(json.loads(a) == json.loads(b))
