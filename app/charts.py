@@ -104,11 +104,14 @@ def ceiling_bars(frame: pl.DataFrame) -> Any:
         x=alt.X("ceiling:Q", scale=_RATE_SCALE, axis=_rate_axis("Share of prompt tokens")),
         color=alt.Color("group:N", scale=palette(groups), legend=None),
     )
-    text = base.mark_text(align="right", dx=-6, color="white", fontWeight=600).encode(x="ceiling:Q", text="label:N")
-    layers = [bars, text]
+    inside = base.transform_filter("datum.ceiling >= 0.2").mark_text(
+        align="right", dx=-6, color="white", fontWeight=600
+    )
+    beside = base.transform_filter("datum.ceiling < 0.2").mark_text(align="left", dx=8, color=NEUTRAL, fontWeight=600)
+    layers = [bars, *(text.encode(x="ceiling:Q", text="label:N") for text in (inside, beside))]
     if frame["reported"].null_count() < frame.height:
         layers.append(
-            base.mark_tick(color="#10161d", thickness=3, height={"band": 0.9}).encode(
+            base.mark_tick(color=CHOSEN, thickness=3, height={"band": 0.9}).encode(
                 x=alt.X("reported:Q", scale=_RATE_SCALE)
             )
         )

@@ -32,16 +32,14 @@ def _ingest(inputs: list[str], name: str) -> None:
     from traces.inputs import UPLOAD_LIMITS
 
     path = state.session_folder() / f"dataset-{secrets.token_hex(8)}"
-    with st.status("Reading", expanded=True) as status:
+    with st.status("Reading", expanded=True):
         box = st.empty()
         try:
             receipt = ingest(inputs, path, Options(limits=UPLOAD_LIMITS), watch=_progress(box))
+            state.open_dataset(state.Known(name, path, True), receipt)
         except NothingUsable as error:
-            status.update(label="Nothing usable was found", state="error")
             st.session_state["failed"] = error.receipt
-            return
-        status.update(label="Read", state="complete", expanded=False)
-    state.open_dataset(state.Known(name, path, True), receipt)
+    st.session_state["sent"] = st.session_state.get("sent", 0) + 1  # an empty box for what is sent next
     st.rerun()
 
 
@@ -80,7 +78,7 @@ def _upload() -> None:
     sent = st.file_uploader(
         "A folder with traces" if folder else "Traces, zips of traces, or a bundled dataset",
         accept_multiple_files="directory" if folder else True,
-        key="sent-folder" if folder else "sent-files",
+        key=f"sent-{'folder' if folder else 'files'}-{st.session_state.get('sent', 0)}",
         help="Agent transcripts and request traces, also .gz, .zst and .zip; or the zip that `tracetower bundle` "
         "writes. Only this session of yours can see them; they are deleted when it ends.",
     )

@@ -180,7 +180,7 @@ def _by_type(asked: sidebar.Asked) -> None:
             f"Ceiling by trajectory type: {words}", asked, "by_axis",
             asked.command("report", "--by", "trajectory_type", "--json"),
             "The most cache-hostile thing that happened in a session names its type."
-            + (" The dark tick is the reported rate." if frame["reported"].null_count() < frame.height else ""),
+            + (" The pink tick is the reported rate." if frame["reported"].null_count() < frame.height else ""),
         )  # fmt: skip
     else:
         st.subheader("By trajectory type")
