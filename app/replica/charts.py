@@ -20,8 +20,8 @@ PARTS = {
     "reserve": "#8a8a2b",
     "not used": charts.NEUTRAL,
     "free for KV": "#009e73",
-    "missing": "#d55e00",
 }
+MISSING = "#d55e00"
 
 
 def memory_bar(budget: Budget) -> Any:
@@ -56,10 +56,15 @@ def memory_bar(budget: Budget) -> Any:
             tooltip=[alt.Tooltip("part:N", title="Part"), alt.Tooltip("text:N", title="Size")],
         )
     )  # fmt: skip
-    size = pl.DataFrame({"gib": [budget.gpu_bytes / GIB], "text": [f"{budget.replica.gpu.name.upper()}"]})
-    rule = alt.Chart(size).mark_rule(color=PARTS["missing"], strokeWidth=2.5).encode(x="gib:Q")
-    layers = [bars, rule] if free < 0 else [bars]
-    return alt.layer(*layers).properties(height=125)
+    size = pl.DataFrame(
+        {"gib": [budget.gpu_bytes / GIB], "text": [f"all of the GPU: {formats.size(budget.gpu_bytes)}"]}
+    )
+    at = alt.Chart(size).encode(x="gib:Q")
+    rule = at.mark_rule(color=MISSING, strokeWidth=2.5)
+    text = at.mark_text(align="right", dx=-6, color=MISSING, fontWeight=600).encode(y=alt.value(6), text="text:N")
+    layers = [bars, rule, text] if free < 0 else [bars]
+    # the legend and the axis take their room from the height; the bar needs what is left
+    return alt.layer(*layers).properties(height=175)
 
 
 def session_lines(rows: pl.DataFrame, marks: Sequence[tuple[str, float]]) -> Any:

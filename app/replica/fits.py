@@ -31,7 +31,7 @@ def draw(chosen: Chosen) -> None:
             "Free bytes of a GPU / bytes a token takes there × DP-attention groups. The range: utilisation and "
             "reserve at the "
             "careful and the bold end.",
-            f"{formats.tokens(b.low_tokens)} to {formats.tokens(b.high_tokens)} at {low:g} to {high:.3g} of the GPU",
+            f"{formats.tokens(b.low_tokens)} to {formats.tokens(b.high_tokens)} at {low:.3g} to {high:.3g} of the GPU",
         )
     per = b.token_bytes
     with columns[2]:

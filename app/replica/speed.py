@@ -142,7 +142,9 @@ def _bands(chosen: Chosen, load: Load) -> None:
             "All requests at once, over the GPUs. Decode alone.", f"estimate at {load.batch} requests at once",
         )  # fmt: skip
     fits = chosen.budget.sessions(load.context + load.output)
-    if load.batch > fits:
+    if not chosen.budget.fits:
+        st.warning("This replica does not fit: the speeds are what it would do if it did.", icon=":material/warning:")
+    elif load.batch > fits:
         st.warning(
             f"{load.batch} requests of {formats.tokens(load.context + load.output)} tokens are more than the cache "
             "holds "
