@@ -47,6 +47,8 @@ def group_figures(rows: pl.DataFrame, hits: dict[str, Any]) -> dict[str, Any]:
         "main_sessions": turns.height,
         "input_tokens": describe(isl, who),
         "new_tokens_per_turn": describe(new, who),
+        "added_tokens_per_turn": describe(_added(rows), who),
+        "first_input_tokens": describe(np.where(later | (rows["depth"].to_numpy() > 0), np.nan, isl), who),
         "output_tokens": describe(output, who),
         "reasoning_tokens": describe(_floats(rows, "reasoning_tokens"), who),
         "input_output_ratio": _rate(isl[both].sum(), output[both].sum()),
@@ -74,6 +76,17 @@ def group_figures(rows: pl.DataFrame, hits: dict[str, Any]) -> dict[str, Any]:
         "context_max_tokens": None if not both.size or np.isnan(isl).all() else int(np.nanmax(isl)),
         "stop_reasons": stop_reasons(rows),
     }
+
+
+def _added(rows: pl.DataFrame) -> NDArray[np.float64]:
+    """What an append adds behind the previous prompt and its whole answer, where it adds anything; NaN elsewhere."""
+    found = (
+        _floats(rows, "prefix_tokens")
+        - _floats(rows, "previous_prefix_tokens")
+        - _floats(rows, "previous_output_tokens")
+    )
+    append = (rows["transition"] == "append").fill_null(False).to_numpy()
+    return np.where(append & (found > 0), found, np.nan)
 
 
 def _floats(rows: pl.DataFrame, name: str) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ import orjson
 from analysis.block_ids import scattered
 from analysis.outgoing import Outgoing
 from analysis.planners import Written
+from analysis.planners.figures import Profile, concurrency, need, rate, whole, write_yaml
 from analysis.planners.output import milliseconds, new_file
 
 _JSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
@@ -91,3 +92,23 @@ def write_warm_up(out: Outgoing, path: Path) -> Written:
             count += 1
     notes = [f"{left:,} requests have no known time or output and are left out"] if left else []
     return Written(count, notes, [f"# Dynamo planner: load_predictor_warmup_trace: {path}"])
+
+
+def write_profiler(profile: Profile, path: Path) -> Written:
+    """Write a DynamoGraphDeploymentRequest: workload and SLA; name and model are placeholders."""
+    isl, osl = need(profile, "input_tokens"), need(profile, "output_tokens")
+    workload: dict[str, Any] = {"isl": whole(isl["mean"], 1), "osl": whole(osl["mean"], 1)}
+    per_second, running = rate(profile), concurrency(profile)
+    notes = ["one ISL and OSL, the means: buckets are in the profile (overall.buckets)"]
+    if per_second is not None:
+        workload["requestRate"] = round(per_second, 6)
+    else:
+        workload["concurrency"] = running or 8
+        notes.append("the rate is unknown (name an arrival model): a concurrency stands in its place")
+    document = {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeploymentRequest",
+        "metadata": {"name": "tracetower"},
+        "spec": {"model": "MODEL", "backend": "auto", "workload": workload, "sla": {"ttft": 2000, "itl": 30}},
+    }
+    return write_yaml(path, document, notes, [f"kubectl apply -f {path}"])

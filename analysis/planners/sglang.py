@@ -11,6 +11,7 @@ from analysis.outgoing import Outgoing
 from analysis.planners import Written
 from analysis.planners.chains import Chains
 from analysis.planners.conversations import conversations, words
+from analysis.planners.figures import Profile, concurrency, need, rate, whole, write_text
 from analysis.planners.output import milliseconds, new_file
 from analysis.planners.vllm import PLACEHOLDER
 
@@ -72,3 +73,37 @@ def write_mooncake(out: Outgoing, path: Path) -> Written:
             "--mooncake-workload mooncake --use-trace-timestamps"
         ],
     )  # fmt: skip
+
+
+def write_gsp(profile: Profile, path: Path) -> Written:
+    """Write the flags of the generated-shared-prefix dataset as a shell script."""
+    turns, output, first = need(profile, "turns"), need(profile, "output_tokens"), need(profile, "first_input_tokens")
+    added = profile["overall"]["added_tokens_per_turn"] or first
+    layers = profile["prefix_layers"]
+    shared = layers["global_tokens"] if layers else 0
+    group = whole(layers["group_tokens"]["p50"]) if layers and layers["groups"] else 0
+    groups = max(1, layers["groups"]) if layers else 1
+    sessions = max(1, profile["coverage"]["main_sessions"])
+    flags = [
+        f"--gsp-num-groups {groups}",
+        f"--gsp-prompts-per-group {max(1, round(sessions / groups))}",
+        f"--gsp-system-prompt-len {max(1, shared + group)}",
+        f"--gsp-question-len {whole(added['mean'], 1)}",
+        f"--gsp-output-len {whole(output['mean'], 1)}",
+        f"--gsp-num-turns {whole(turns['mean'], 1)}",
+    ]
+    alpha = layers["zipf_alpha"] if layers else None
+    if alpha:
+        flags.append(f"--gsp-group-distribution zipf --gsp-zipf-alpha {alpha:.4g}")
+    per_second, running = rate(profile), concurrency(profile)
+    if per_second is not None:
+        flags.append(f"--request-rate {per_second:.6g}")
+    elif running is not None:
+        flags.append(f"--max-concurrency {running}")
+    lines = [
+        "#!/bin/sh",
+        "python -m sglang.bench_serving --backend sglang-oai-chat --dataset-name generated-shared-prefix \\",
+    ]
+    lines += [f"  {flag} \\" for flag in flags] + ['  "$@"']
+    notes = ["every question has the mean length: the dataset has no distribution of its own, no times, no compactions"]
+    return write_text(path, "\n".join(lines) + "\n", notes, [f"sh {path} --model MODEL"])

@@ -11,6 +11,7 @@ from analysis.outgoing import Outgoing
 from analysis.planners import Written, filler
 from analysis.planners.chains import Chains
 from analysis.planners.conversations import answer, conversations, words
+from analysis.planners.figures import Profile, need, whole, write_text
 from analysis.planners.output import new_file
 
 PLACEHOLDER = "text is made of common words, about a token each: lengths are close, not exact, in your tokenizer"
@@ -64,3 +65,48 @@ def write_custom(out: Outgoing, path: Path) -> Written:
             "--disable-shuffle --no-oversample --model MODEL"
         ],
     )  # fmt: skip
+
+
+def write_generation(profile: Profile, path: Path) -> Written:
+    """Write a generate_conversations configuration; TEXT.txt is a placeholder for a text of yours."""
+    turns, output, first = need(profile, "turns"), need(profile, "output_tokens"), need(profile, "first_input_tokens")
+    added = profile["overall"]["added_tokens_per_turn"] or first
+    layers = profile["prefix_layers"]
+    shared = layers["global_tokens"] if layers else 0
+    own = {k: max(1.0, first[k] - shared) for k in ("mean", "p50", "max")}
+    both = {"mean": 2 * turns["mean"], "p50": 2 * turns["p50"], "max": 2 * turns["max"]}
+    prompt: dict[str, Any] = {
+        "num_turns": _distribution(both, 2),
+        "prefix_num_tokens": _distribution(own, 1),
+        "num_tokens": _distribution(added, 1),
+    }
+    if shared:
+        prompt["common_prefix_num_tokens"] = {"distribution": "constant", "value": shared}
+    document = {
+        "filetype": "generate_conversations",
+        "num_conversations": max(1, profile["coverage"]["main_sessions"]),
+        "text_files": ["TEXT.txt"],
+        "print_stats": False,
+        "prompt_input": prompt,
+        "prompt_output": {"num_tokens": _distribution(output, 1)},
+    }
+    notes = [
+        "num_turns counts user and assistant messages, so it is twice the turns",
+        "name your own text in text_files; compactions, edits and times have no place in this format",
+    ]
+    text = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
+    return write_text(
+        path, text, notes, [f"python benchmark_serving_multi_turn.py --model MODEL --input-file {path} --num-clients 8"]
+    )
+
+
+def _distribution(figures: dict[str, Any], least: int) -> dict[str, Any]:
+    """A lognormal by average and median ratio, or a constant where the mean is not above the median."""
+    mean, median = max(figures["mean"], least), max(figures["p50"], least)
+    if mean <= median:
+        return {"distribution": "constant", "value": whole(mean, least)}
+    ratio = min(0.999, max(0.001, median / mean))
+    return {
+        "distribution": "lognormal", "average": whole(mean, least), "median_ratio": round(ratio, 4),
+        "max": whole(figures["max"], whole(mean, least)),
+    }  # fmt: skip
