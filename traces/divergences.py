@@ -38,16 +38,22 @@ READ_UNITS = 2000
 AHEAD_UNITS = 500
 """How much is read of what follows, changed or not."""
 
+LONGEST_HIDDEN_RUN = 16_384
+"""So many units of a run without known content are told apart, the rest of it is one: counts may be any number."""
+
 TEMPLATE = ROLES.index("template")
 
 
 class Units(NamedTuple):
-    """A stretch of a prompt, unit by unit: id, whether it is explicit, role, tokens, and whether a node starts here."""
+    """A stretch of a prompt, unit by unit: id, whether it is explicit, role, tokens, and whether a node starts here.
+
+    The rest of a very long run whose content is not known stands as one unit with all its tokens.
+    """
 
     id: NDArray[np.uint64]
     explicit: NDArray[np.bool_]
     role: NDArray[np.int8]
-    tokens: NDArray[np.int32]
+    tokens: NDArray[np.int64]
     starts: NDArray[np.bool_]
 
 
@@ -156,7 +162,7 @@ def _units(tree: PrefixTree, leaf: int, begin: int) -> Units:
     return Units(
         *_gather(
             nodes.parent, nodes.start, nodes.end, nodes.per_unit, nodes.offset, nodes.value, nodes.role, nodes.pool,
-            leaf, begin,
+            leaf, begin, LONGEST_HIDDEN_RUN,
         )
     )  # fmt: skip
 
@@ -315,32 +321,38 @@ def _gather(
     pool: Any,
     leaf: Any,
     begin: Any,
+    longest: Any,
 ) -> Any:
-    """Units of the path to `leaf` from token `begin` on."""
+    """Units of the path to `leaf` from token `begin` on; of a virtual run `longest` units and the rest as one."""
     count = 0
     node = leaf
     while node > 0 and end[node] > begin:
-        count += (end[node] - max(start[node], begin)) // per_unit[node]
+        units = (end[node] - start[node]) // per_unit[node] - max(0, (begin - start[node]) // per_unit[node])
+        count += units if offset[node] >= 0 else min(units, longest + 1)
         node = parent[node]
     ids = np.empty(count, np.uint64)
     explicit = np.empty(count, np.bool_)
     roles = np.empty(count, np.int8)
-    tokens = np.empty(count, np.int32)
+    tokens = np.empty(count, np.int64)
     starts = np.zeros(count, np.bool_)
     at = count
     node = leaf
     while node > 0 and end[node] > begin:
-        units = (end[node] - start[node]) // per_unit[node]
         skip = max(0, (begin - start[node]) // per_unit[node])
-        at -= units - skip
-        for i in range(skip, units):
+        units = (end[node] - start[node]) // per_unit[node] - skip
+        shown = units if offset[node] >= 0 else min(units, longest + 1)
+        at -= shown
+        for i in range(shown):
             if offset[node] >= 0:
-                ids[at + i - skip] = pool[offset[node] + i]
+                ids[at + i] = pool[offset[node] + skip + i]
             else:
-                ids[at + i - skip] = value[node] + np.uint64(i)
-        explicit[at : at + units - skip] = offset[node] >= 0
-        roles[at : at + units - skip] = role[node]
-        tokens[at : at + units - skip] = per_unit[node]
+                ids[at + i] = value[node] + np.uint64(skip + i)
+        explicit[at : at + shown] = offset[node] >= 0
+        roles[at : at + shown] = role[node]
+        tokens[at : at + shown] = per_unit[node]
+        if shown < units:
+            tokens[at + longest] = per_unit[node] * (units - longest)
+            ids[at + longest] ^= np.uint64(units) << np.uint64(16)  # alike only where as much is left
         starts[at] = skip == 0
         node = parent[node]
     return ids, explicit, roles, tokens, starts
