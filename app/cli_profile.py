@@ -195,4 +195,43 @@ def synth_command(profile: str, output: str, sessions: int | None, seed: int, ch
         emit_rows(rows)
 
 
-COMMANDS: list[click.Command] = [profile_command, export_command, synth_command]
+@click.command("compare")
+@click.argument("a", type=click.Path())
+@click.argument("b", type=click.Path())
+@click.option("--block-size", type=Size(), help="Tokens a block holds, for datasets [their own].")
+@click.option("--arrivals", default="recorded", show_default=True,
+              help="recorded | staggered:S | poisson:PER_HOUR[:SEED] | closed:N")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def compare_command(a: str, b: str, block_size: int | None, arrivals: str, as_json: bool) -> None:
+    """Two datasets or profiles side by side: differences (B minus A) with 95 % intervals, and warnings.
+
+    \b
+    Examples:
+      tracetower compare before after
+      tracetower compare profile.json synthetic --arrivals staggered:600
+    """
+    from analysis.compare import compare, profile_of
+    from analysis.question import BadQuestion
+
+    try:
+        sides = [
+            load_profile(side) if Path(side).is_file() else profile_of(opened(side), block_size, arrivals)
+            for side in (a, b)
+        ]
+    except BadQuestion as error:
+        raise click.UsageError(str(error)) from None
+    found = compare(sides[0], sides[1])
+    if as_json:
+        emit_json(found)
+        return
+    for warning in found["warnings"]:
+        click.echo(f"warning: {warning}", err=True)
+    shown = []
+    for row in found["rows"]:
+        low, high = row["interval"] or (None, None)
+        sure = None if low is None or high is None else "" if low <= 0 <= high else "differs"
+        shown.append({k: v for k, v in row.items() if k != "interval"} | {"from": low, "to": high, "verdict": sure})
+    emit_rows(shown)
+
+
+COMMANDS: list[click.Command] = [profile_command, export_command, synth_command, compare_command]

@@ -216,6 +216,9 @@ def grow(
                 else:
                     step = np.searchsorted(grids.turn_edges, turn, side="right") - 1
                     grown = _draw(grids.levels, grids.growth[s, step], p[0], like[0])
+                    room = grids.longest[s] - previous
+                    if grown > room:  # the longest prompt is never passed: what is left is used up slowly
+                        grown = room * np.random.random()
                     tokens = previous + max(1, round(grown))
                     base, keep = back[(count - 1) % BACK], previous
             tokens = min(tokens, grids.longest[s])
