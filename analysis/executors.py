@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 
@@ -33,6 +35,24 @@ class RayExecutor(Executor):
         """Leave the cluster if this executor joined it."""
         if self._started:
             self._ray.shutdown()
+
+
+WORTH_A_POOL_BYTES = 48 << 20
+"""Below this, starting processes costs more than they save."""
+
+
+def workers_for(inputs: list[str]) -> int:
+    """How many processes are worth starting to read `inputs`: 1 for little data or few files."""
+    files = bytes_seen = 0
+    for text in inputs:
+        root = Path(text)
+        for path in root.rglob("*") if root.is_dir() else [root]:
+            if path.is_file() and not path.is_symlink():
+                size = path.stat().st_size
+                if size <= 64 << 20:  # a larger file streams in the main process
+                    files += 1
+                    bytes_seen += size
+    return max(1, min(os.cpu_count() or 1, 8)) if files >= 8 and bytes_seen >= WORTH_A_POOL_BYTES else 1
 
 
 @contextmanager

@@ -33,7 +33,11 @@ def _reading_options(command: F) -> F:
             click.option("--one-trace", is_flag=True, help="All inputs are parts of one trace (one id namespace)."),
             click.option("--strict", is_flag=True, help="Exit 1 for any reject."),
             click.option("--keep-excerpts", is_flag=True, help="Keep where prompts part as text, in private/ only."),
-            click.option("--workers", type=click.IntRange(1, 256), help="Processes that read files."),
+            click.option(
+                "--workers",
+                type=click.IntRange(1, 256),
+                help="Processes that read files [by how much there is to read].",
+            ),
             click.option("--executor", default="local", show_default=True, help="local or ray[:ADDRESS]."),
             click.option("--json", "as_json", is_flag=True, help="The receipt as one JSON object."),
         )
@@ -63,13 +67,14 @@ def _options(options: dict[str, Any]) -> Any:
 
 
 def _run(inputs: tuple[str, ...], dataset: str | None, options: dict[str, Any], quiet: bool = False) -> dict[str, Any]:
-    from analysis.executors import executor_for
+    from analysis.executors import executor_for, workers_for
     from traces.dataset import NotADataset
     from traces.ingest import NothingUsable, ingest
 
     chosen = _options(options)
     try:
-        with executor_for(options["executor"], options["workers"]) as executor:
+        workers = options["workers"] or workers_for(list(inputs))
+        with executor_for(options["executor"], workers) as executor:
             receipt = ingest(list(inputs), dataset, chosen, None if quiet else IngestProgress(), executor)
     except NothingUsable as error:
         receipt = error.receipt

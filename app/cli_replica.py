@@ -96,7 +96,14 @@ def kv_budget_command(
     list_all: bool,
     as_json: bool,
 ) -> None:
-    """Does a model fit on a replica, and how many tokens and sessions does its KV cache hold?"""
+    """Does a model fit on a replica, and how many tokens and sessions does its KV cache hold?
+
+    \b
+    Examples:
+      tracetower kv-budget --list
+      tracetower kv-budget --model kimi-k2.6 --gpu b200 --tp 8 --kv-dtype fp8 --engine vllm
+      tracetower kv-budget --model ./config.json --gpu h200 --tp 8 --dataset mine
+    """
     if list_all:
         _print_catalogue(as_json)
         return
@@ -230,7 +237,12 @@ def interactivity_command(
     think: float | None,
     as_json: bool,
 ) -> None:
-    """How fast does a replica answer: prefill after hits, time to first token, decode steps, speculation?"""
+    """How fast does a replica answer: prefill after hits, time to first token, decode steps, speculation?
+
+    \b
+    Example:
+      tracetower interactivity --model kimi-k2.6 --gpu b200 --tp 8 --context 100k --output 500 --batch 4 --hit-rate 0.95
+    """
     from analysis.interactivity import Assumptions, Service
     from analysis.kv_layout import Sharding
     from analysis.model_catalog import load_gpu, load_model
