@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+import xxhash
 from numpy.typing import NDArray
 
 from analysis import arrivals as arrival_models
 from analysis.miss_causes import (
-    CAUSES,
     REWRITING,
     Depths,
     Matches,
@@ -51,11 +52,13 @@ class Misses(NamedTuple):
             lost_tokens: what the previous prompt had behind the place where this one parts from all before it.
         roles: the first-seen tokens by role (`row`, `role`, `tokens`).
         notes: what the figures assume.
+        causes: the file that holds `rows`, for the queries that take it.
     """
 
     rows: pl.DataFrame
     roles: pl.DataFrame
     notes: tuple[str, ...]
+    causes: str
 
 
 def misses(warehouse: Warehouse, question: Question, cache: Cache | None = None) -> Misses:
@@ -109,27 +112,24 @@ def misses(warehouse: Warehouse, question: Question, cache: Cache | None = None)
             **split,
         }
     )
-    return Misses(rows, _roles(loaded, split["first_seen"]), tuple(notes))
+    key = f"{prepared.facts.stem.removeprefix('facts-')}-{xxhash.xxh3_64_hexdigest(repr(cache).encode())}"
+    file = prepared.facts.with_name(f"causes-{key}.parquet")
+    if not file.is_file():
+        part = file.with_name(f".{secrets.token_hex(4)}.{file.name}")
+        rows.write_parquet(part)
+        part.replace(file)
+    return Misses(rows, _roles(loaded, split["first_seen"]), tuple(notes), str(file))
 
 
 def by_group(warehouse: Warehouse, question: Question, found: Misses, axis: str = "all") -> list[dict[str, Any]]:
     """The selected requests' tokens by cause for each group of an axis, in the contract's keys."""
+    frame = warehouse.query("misses", question, axis=axis, causes=found.causes)
     groups = warehouse.grouped(question, axis).select("row", "group")
-    rows = groups.join(found.rows, on="row", how="left", maintain_order="left")
-    sums = rows.group_by("group").agg(pl.len().alias("requests"), pl.col("prefix_tokens", *CAUSES).sum())
-    order = {"all": 0}
-    if axis != "all":
-        order = {g: i for i, g in enumerate(warehouse.query("by_axis", question, axis=axis)["group"].to_list())}
-    roles = (
-        groups.join(found.roles, on="row", how="inner").group_by("group", "role").agg(pl.col("tokens").sum())
-    )  # fmt: skip
+    roles = groups.join(found.roles, on="row", how="inner").group_by("group", "role").agg(pl.col("tokens").sum())
     by_role: dict[str, dict[str, int]] = {}
-    for group, role, tokens in roles.sort("tokens", descending=True).rows():
+    for group, role, tokens in roles.sort("tokens", "role", descending=[True, False]).rows():
         by_role.setdefault(group, {})[role] = tokens
-    return [
-        {"axis": axis, **row, "first_seen_by_role": by_role.get(row["group"], {})}
-        for row in sorted(sums.to_dicts(), key=lambda row: order.get(row["group"], len(order)))
-    ]
+    return [{"axis": axis, **row, "first_seen_by_role": by_role.get(row["group"], {})} for row in frame.to_dicts()]
 
 
 def matches(warehouse: Warehouse, prepared: Prepared) -> Matches:

@@ -1,0 +1,19 @@
+-- Where the input tokens went, by one axis: every prefix token is hit, or lost for one cause, taken in this order:
+-- in_flight (a running request was computing it), routing (one shared cache of the same total size would have it), ttl,
+-- capacity, block_rounding (shared, short of a full block), rewritten (the previous prompt had it behind a change),
+-- first_seen. lost: what the previous prompt had behind the place where this one parts from all before it. `causes` names
+-- the file of per-request causes that analysis.misses keeps.
+CREATE OR REPLACE MACRO misses(axis, causes) AS TABLE
+SELECT
+  g."group", count(*) AS requests, count(DISTINCT g.session_id) AS sessions,
+  sum(m.prefix_tokens)::BIGINT AS prefix_tokens, sum(m.hit)::BIGINT AS hit, sum(m.in_flight)::BIGINT AS in_flight,
+  sum(m.routing)::BIGINT AS routing, sum(m.ttl)::BIGINT AS ttl, sum(m.capacity)::BIGINT AS capacity,
+  sum(m.block_rounding)::BIGINT AS block_rounding, sum(m.rewritten)::BIGINT AS rewritten,
+  sum(m.first_seen)::BIGINT AS first_seen, sum(m.lost_tokens)::BIGINT AS lost_tokens
+FROM grouped(axis) g JOIN read_parquet(causes) m ON m.row = g.row
+WHERE g.prefix_tokens IS NOT NULL
+GROUP BY g."group"
+ORDER BY
+  CASE axis WHEN 'turn' THEN min(g.turn) WHEN 'gap' THEN min(g.gap_s)
+    WHEN 'prompt_length' THEN min(coalesce(g.prefix_tokens, g.input_tokens)) END NULLS LAST,
+  g."group";

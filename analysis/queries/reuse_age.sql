@@ -1,0 +1,13 @@
+-- How old what is re-used is, by where it lies in the LRU order: tokens re-used at stack distances from capacity_blocks / 2 to
+-- capacity_blocks, and quantiles of the time since their last use. At the far end of a cache this is the age at which it
+-- evicts: what was last used longer ago has left a cache of that size.
+CREATE OR REPLACE MACRO reuse_age(block) AS TABLE
+SELECT
+  (2 ** ceil(log2(greatest(1, r.distance_blocks + r.blocks))))::BIGINT AS capacity_blocks,
+  sum(r.blocks * block)::BIGINT AS tokens, count(*) AS runs,
+  quantile_cont(r.gap_s, 0.1) AS age_s_p10, quantile_cont(r.gap_s, 0.5) AS age_s_p50,
+  quantile_cont(r.gap_s, 0.9) AS age_s_p90
+FROM selected s JOIN runs r ON r.request = s.row
+WHERE r.gap_s IS NOT NULL
+GROUP BY ALL
+ORDER BY capacity_blocks;

@@ -1,0 +1,28 @@
+-- Working set over time: distinct tokens that the requests of each of `bins` equal stretches of time touch (a block counts once a
+-- stretch), tokens met for the first time, and sessions that are live (between their first and last request).
+CREATE OR REPLACE MACRO working_set(block, bins := 60) AS TABLE
+WITH spans AS (SELECT min(arrival_s) AS begin_s, max(arrival_s) AS final_s FROM selected WHERE prefix_tokens IS NOT NULL),
+placed AS (
+  SELECT row, session_id, full_blocks, hit_tokens, arrival_s, begin_s, final_s,
+    least(bins - 1, floor((arrival_s - begin_s) / (final_s - begin_s) * bins))::BIGINT AS bin
+  FROM selected, spans
+  WHERE prefix_tokens IS NOT NULL AND arrival_s IS NOT NULL AND final_s > begin_s
+),
+again AS (
+  SELECT p.bin, sum(r.blocks) AS blocks
+  FROM placed p JOIN runs r ON r.request = p.row
+  WHERE p.arrival_s - r.gap_s >= p.begin_s + p.bin * (p.final_s - p.begin_s) / bins
+  GROUP BY p.bin
+),
+touched AS (
+  SELECT bin, sum(full_blocks) AS blocks, sum(full_blocks - hit_tokens // block) AS fresh,
+    any_value(begin_s) AS begin_s, any_value(final_s) AS final_s
+  FROM placed GROUP BY bin
+),
+lives AS (SELECT min(bin) AS first_bin, max(bin) AS last_bin FROM placed WHERE session_id IS NOT NULL GROUP BY session_id)
+SELECT
+  begin_s + (touched.bin + 1) * (final_s - begin_s) / bins AS until_s,
+  ((touched.blocks - coalesce(again.blocks, 0)) * block)::BIGINT AS touched_tokens, (fresh * block)::BIGINT AS new_tokens,
+  (SELECT count(*) FROM lives WHERE first_bin <= touched.bin AND last_bin >= touched.bin) AS live_sessions
+FROM touched LEFT JOIN again ON again.bin = touched.bin
+ORDER BY touched.bin;

@@ -1,0 +1,93 @@
+"""Transitions in detail, and how many tokens each loses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from analysis.misses import Misses
+from analysis.question import Question
+from analysis.warehouse import Warehouse
+
+SIDE_INPUT_TOKENS = 4000
+SIDE_OUTPUT_TOKENS = 64
+"""A side request (a title, a topic check) is as short as this on both sides and nothing continues it."""
+
+DETAILS = (
+    "warm_start",
+    "cold_start",
+    "subagent_start",
+    "side_request",
+    "model_switch",
+)
+"""What `first` and a change of model are split into; the other transitions keep their name."""
+
+
+def detailed(warehouse: Warehouse) -> pl.Series:
+    """The transition of every request row in detail (null where it is unknown).
+
+    first becomes subagent_start where the session has a parent or is one of a sub-agent, else warm_start where its
+    first block was there already, else cold_start. A request of another model than the session's previous one is a
+    model_switch: models share no KV, whatever the text. side_request: short on both sides, first of its session, and
+    the only one.
+    """
+    loaded, kinds = warehouse.loaded(), warehouse.kinds()
+    r = loaded.requests
+    previous = kinds["previous_row"].to_numpy().astype(np.int64)
+    model = r["model"]
+    before = model.gather(np.maximum(previous, 0)).set(pl.Series(previous < 0), None)
+    turns = np.bincount(loaded.session[loaded.session >= 0], minlength=max(1, loaded.sessions))
+    alone = (loaded.session >= 0) & (turns[np.maximum(loaded.session, 0)] == 1)
+    frame = r.select("parent_session_id", "role", "input_tokens", "output_tokens").with_columns(
+        transition=kinds["transition"],
+        switched=(model != before).fill_null(False),
+        alone=pl.Series(alone),
+        shared=pl.Series(_shared(warehouse)),
+    )
+    short = (pl.col("input_tokens") < SIDE_INPUT_TOKENS) & (pl.col("output_tokens") < SIDE_OUTPUT_TOKENS)
+    first = pl.col("transition") == "first"
+    return frame.select(
+        pl.when(first & ((pl.col("role") == "side") | (short & pl.col("alone"))))
+        .then(pl.lit("side_request"))
+        .when(first & (pl.col("parent_session_id").is_not_null() | (pl.col("role") == "subagent")))
+        .then(pl.lit("subagent_start"))
+        .when(first & (pl.col("shared") > 0))
+        .then(pl.lit("warm_start"))
+        .when(first)
+        .then(pl.lit("cold_start"))
+        .when("switched")
+        .then(pl.lit("model_switch"))
+        .otherwise("transition")
+        .alias("transition")
+    )["transition"]
+
+
+def _shared(warehouse: Warehouse) -> Any:
+    """Full native blocks (16 tokens of text) shared with anyone before, in recorded order."""
+    from analysis.misses import matches
+
+    loaded = warehouse.loaded()
+    prepared = warehouse.prepare(Question())
+    step = np.where(loaded.native == 1, 16, loaded.native)
+    return matches(warehouse, prepared).tokens // step
+
+
+def transition_losses(warehouse: Warehouse, question: Question, found: Misses) -> pl.DataFrame:
+    """By detailed transition: requests, sessions, prefix tokens, hit tokens, lost_tokens (what the previous prompt had
+    behind the place where this one parts from all before it; nothing for first requests), and the requests that lost
+    any. Most lost first."""
+    loaded = warehouse.loaded()
+    rows = found.rows.with_columns(transition=detailed(warehouse), session=pl.Series(loaded.session))
+    chosen = rows.join(warehouse.grouped(question, "all").select("row"), on="row", how="semi")
+    return (
+        chosen.group_by(pl.col("transition").fill_null("unknown"))
+        .agg(
+            pl.len().alias("requests"),
+            pl.col("session").n_unique().alias("sessions"),
+            pl.col("prefix_tokens", "hit", "lost_tokens").sum(),
+            (pl.col("lost_tokens") > 0).sum().alias("losing_requests"),
+        )
+        .sort("lost_tokens", "requests", "transition", descending=[True, True, False])
+    )
