@@ -147,8 +147,8 @@ def warnings(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
         ratio = first["duration_s"] / second["duration_s"]
         if not 1 / DURATION_RATIO <= ratio <= DURATION_RATIO:
             found.append(
-                f"duration: {first['duration_s']:,.0f} s against {second['duration_s']:,.0f} s (longer traces meet more "
-                "prefixes again)"
+                f"duration: {first['duration_s']:,.0f} s against {second['duration_s']:,.0f} s (longer traces meet "
+                "more prefixes again)"
             )
     for side, name in ((first, "a"), (second, "b")):
         if side["main_sessions"] < 30:

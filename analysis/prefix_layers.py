@@ -28,10 +28,9 @@ def prefix_layers(tree: Tree, leaf: NDArray[np.int64], head: NDArray[np.float64]
         return None
     through = _through(tree.parent, leaf, tree.parent.size)
     least = max(2, int(np.ceil(GLOBAL_SHARE * leaf.size)))
-    wide = _deepest(tree.parent, tree.end, through, leaf, least)
     shared_node = _deepest_node(tree.parent, through, leaf, 2)
     shared = tree.end[np.maximum(shared_node, 0)] * (shared_node > 0)
-    common = int(np.median(wide)) if wide.size else 0
+    common = int(tree.end[through >= least].max(initial=0))
     _, sizes = np.unique(shared_node[shared_node > 0], return_counts=True)
     sizes = np.sort(sizes)[::-1]
     alpha = None
@@ -70,8 +69,3 @@ def _deepest_node(parent: Any, through: Any, leaf: Any, least: Any) -> Any:
             node = parent[node]
         out[i] = max(node, 0)
     return out
-
-
-def _deepest(parent: Any, end: Any, through: Any, leaf: Any, least: int) -> NDArray[np.int64]:
-    node = _deepest_node(parent, through, leaf, least)
-    return np.asarray(end[node] * (node > 0), np.int64)

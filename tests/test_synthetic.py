@@ -1,0 +1,126 @@
+"""Synthetic workloads: seeded, well formed, and like what they were made from."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from exported import mooncake_file, read, weka_folder
+
+from analysis.profile import profile
+from analysis.targets import rows
+from analysis.warehouse import open_dataset
+from traces.dataset import Dataset, NotADataset
+from traces.schema import TABLES, polars_schema
+from traces.synthetic import synthesize
+
+
+def agents(sessions: int, seed: int = 5) -> list[dict[str, Any]]:
+    """Mooncake rows of sessions that share a head of 8 blocks, append, and now and then start over from their head."""
+    draw = random.Random(seed)
+    made = []
+    for s in range(sessions):
+        clock, length, tower = 400_000 * s + draw.randrange(100_000), 2048 + draw.randrange(8000), 0
+        for turn in range(draw.choice([1, 2, 3, 5, 8, 20])):
+            if turn and draw.random() < 0.08:
+                tower, length = tower + 1, 2048 + draw.randrange(2000)
+            whole = length // 256
+            ids = [k if k < 8 else (s << 20) + (tower << 12) + k for k in range(whole)]
+            ids += [(1 << 40) + len(made)] if length % 256 else []
+            output = 1 + draw.randrange(600)
+            made.append({"timestamp": clock, "input_length": length, "output_length": output, "hash_ids": ids,
+                         "session_id": f"s{s}", "block_size": 256})  # fmt: skip
+            length += output + int(draw.expovariate(1 / 900))
+            clock += int(draw.expovariate(1 / 20_000)) + 500
+    return made
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("target")
+    made = profile(read(mooncake_file(folder / "t.jsonl", agents(150)), folder))
+    return json.loads(json.dumps(made))
+
+
+def tables(path: Path) -> dict[str, pl.DataFrame]:
+    return {name: Dataset(path).read(name) for name in TABLES}
+
+
+def test_equal_seeds_give_equal_datasets(target: dict[str, Any], tmp_path: Path) -> None:
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        synthesize(target, tmp_path / name, 20, seed)
+    a, b, c = (tables(tmp_path / name) for name in "abc")
+    assert all(a[name].equals(b[name]) for name in TABLES)
+    assert not a["requests"].equals(c["requests"])
+
+
+def test_tables_are_as_declared_and_the_tree_is_one(target: dict[str, Any], tmp_path: Path) -> None:
+    counts = synthesize(target, tmp_path / "d", 60, 1)
+    made = tables(tmp_path / "d")
+    for name, table in TABLES.items():
+        assert made[name].schema == polars_schema(table), name
+    requests = made["requests"]
+    assert requests.height == counts["requests"]
+    tree = Dataset(tmp_path / "d").tree()
+    at = np.arange(1, tree.parent.size)
+    assert np.array_equal(tree.start[at], tree.end[tree.parent[at]])
+    assert (tree.end[at] > tree.start[at]).all()
+    leaf = requests["prefix_id"].to_numpy()
+    assert np.array_equal(tree.end[leaf], requests["input_tokens"].to_numpy())
+    assert requests.sort("session_id", "turn")["arrival_s"].is_not_null().all()
+
+
+def test_observed_figures_are_the_targets(target: dict[str, Any], tmp_path: Path) -> None:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for seed in range(5):
+        synthesize(target, tmp_path / f"s{seed}", None, seed)
+        for row in rows(target, profile(open_dataset(tmp_path / f"s{seed}"))):
+            found.setdefault(row["figure"], []).append(row)
+    for figure, seen in found.items():
+        first = seen[0]
+        mean = float(np.mean([r["observed"] for r in seen]))
+        inside = first["interval_from"] is not None and first["interval_from"] <= mean <= first["interval_to"]
+        rate = figure.startswith(("hit_rate", "cached.ceiling")) and not figure.startswith("cached.ceiling_tokens")
+        near = abs(mean - first["target"]) <= (0.01 if rate else 0.03 * abs(first["target"]))
+        assert inside or near, (figure, first["target"], mean)
+
+
+def test_more_sessions_keep_the_rate(target: dict[str, Any], tmp_path: Path) -> None:
+    synthesize(target, tmp_path / "d", 600, 2)
+    made = profile(open_dataset(tmp_path / "d"))
+    assert made["coverage"]["main_sessions"] == 600
+    assert made["arrivals"]["sessions_per_s"] == pytest.approx(target["arrivals"]["sessions_per_s"], rel=0.1)
+    assert made["overall"]["cached"]["ceiling"] == pytest.approx(target["overall"]["cached"]["ceiling"], abs=0.02)
+
+
+def test_sub_agents_follow_the_request_that_spawned_them(tmp_path: Path) -> None:
+    made = json.loads(json.dumps(profile(read(weka_folder(tmp_path / "weka", 4), tmp_path))))
+    synthesize(made, tmp_path / "d", 10, 0)
+    requests, sessions = (Dataset(tmp_path / "d").read(n) for n in ("requests", "sessions"))
+    agents_ = sessions.filter(pl.col("parent_session_id").is_not_null())
+    assert agents_.height == 10
+    ends = requests.select("request_id", parent="session_id", end=pl.col("arrival_s") + pl.col("duration_s"))
+    spawns = agents_.join(ends, left_on="spawn_request_id", right_on="request_id")
+    assert (spawns["parent"] == spawns["parent_session_id"]).all()
+    first = requests.filter(pl.col("turn") == 0).select("session_id", "arrival_s")
+    both = spawns.join(first, on="session_id")
+    assert (both["arrival_s"] - both["end"]).round(6).to_list() == [1.0] * 10  # as recorded: 3 s after 0 s + 2 s
+    assert Dataset(tmp_path / "d").read("sources")["time_basis"].to_list() == ["relative"]
+
+
+def test_what_cannot_be_made(target: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    with pytest.raises(NotADataset, match="exists"):
+        synthesize(target, tmp_path / "there")
+    with pytest.raises(ValueError, match="no sessions"):
+        synthesize({**target, "generator": None}, tmp_path / "d")
+    damaged = json.loads(json.dumps(target))
+    damaged["generator"]["strata"][0]["output_tokens"] = [1.0, 2.0]
+    with pytest.raises(ValueError, match="damaged"):
+        synthesize(damaged, tmp_path / "d")
+    assert [p.name for p in tmp_path.iterdir()] == ["there"]
