@@ -40,7 +40,7 @@ def prefix_layers(tree: Tree, leaf: NDArray[np.int64], head: NDArray[np.float64]
     return {
         "global_tokens": common,
         "group_tokens": describe(np.maximum(shared - common, 0).astype(np.float64), alone),
-        "session_tokens": describe((tree.end[leaf] - np.maximum(shared, common)).astype(np.float64), alone),
+        "session_tokens": describe((tree.end[leaf] - shared).astype(np.float64), alone),
         "groups": int(sizes.size),
         "zipf_alpha": alpha,
         "head_tokens": describe(head, alone),
