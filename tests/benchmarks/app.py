@@ -36,7 +36,7 @@ def serve(script: Path, port: int, log: Path) -> subprocess.Popen[bytes]:
         "-m",
         "streamlit",
         "run",
-        str(APP),
+        str(script),
         "--server.port",
         str(port),
         "--server.headless",
@@ -66,11 +66,12 @@ def visit(browser: Any, address: str) -> dict[str, float]:
     return {"title": title, "first chart": chart}
 
 
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_ports() -> tuple[int, int]:
+    """Two ports that nobody listens on."""
+    with socket.socket() as one, socket.socket() as two:
+        for probe in (one, two):
+            probe.bind(("", 0))
+        return int(one.getsockname()[1]), int(two.getsockname()[1])
 
 
 def main() -> None:
@@ -83,7 +84,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         script = Path(folder) / "bare.py"
         script.write_text(BARE)
-        bare_port, port = free_port(), free_port()
+        bare_port, port = free_ports()
         servers = [serve(script, bare_port, Path(folder) / "bare.log"), serve(APP, port, Path(folder) / "log")]
         try:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
