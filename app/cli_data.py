@@ -85,7 +85,7 @@ def _run(inputs: tuple[str, ...], dataset: str | None, options: dict[str, Any], 
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     _show(receipt, options["as_json"])
-    unusable = dataset is None and receipt["requests"] == 0 and not receipt["files"]["skipped"]
+    unusable = dataset is None and receipt["requests"] == 0
     if unusable or (options["strict"] and (receipt["records"]["rejected"] or receipt["files"]["failed"])):
         raise SystemExit(1)
     return receipt

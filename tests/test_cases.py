@@ -106,6 +106,10 @@ def test_07_whatever_the_order_of_files(tmp_path: Path) -> None:
     for name in ("reverse", "apart"):
         rows = report(open_dataset(tmp_path / name), Question(), ("session",))["by"]["session"]
         assert sorted(r["requests"] for r in rows) == [2, 3]
+        sessions = Dataset(tmp_path / name).read("sessions")
+        fork = sessions.filter(pl.col("forked_from").is_not_null())
+        assert fork.height == 1, "the resumed session copied the other's history"
+        assert fork["forked_from"][0] != fork["session_id"][0]
 
 
 def test_08_roles_of_sidechains(tmp_path: Path) -> None:

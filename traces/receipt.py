@@ -21,6 +21,7 @@ class Tally:
         self.records: Counter[str] = Counter()
         self.rejects: list[dict[str, Any]] = []
         self.warnings: Counter[str] = Counter()
+        self.repeats = 0
 
     def state(self) -> dict[str, Any]:
         """Everything as JSON values, without names of files."""
@@ -48,6 +49,7 @@ class Tally:
     def repeated(self) -> None:
         """An input whose content is in the dataset already."""
         self.files["skipped"] += 1
+        self.repeats += 1
         self.warnings["an input was skipped: its content is already in the dataset"] += 1
 
     def read(

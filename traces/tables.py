@@ -40,7 +40,7 @@ _SESSION_FIELDS = {
 def finish(builder: Builder) -> tuple[dict[str, pl.DataFrame], dict[str, Any], int]:
     """Return (tables, private files, number of copies left out)."""
     rows = builder.all_rows()
-    owners = _owners(builder, rows)
+    owners, forks = _owners(builder, rows)
     if owners.all():
         copies = rows.clear()
     else:
@@ -60,7 +60,7 @@ def finish(builder: Builder) -> tuple[dict[str, pl.DataFrame], dict[str, Any], i
     requests = rows.select(c.name for c in REQUESTS)
     if not requests["request_id"].is_sorted():
         requests = requests.sort("request_id")
-    sessions = _sessions(builder, rows, inferred)
+    sessions = _sessions(builder, rows, inferred, forks)
     tables = {
         "sources": _sources(builder),
         "sessions": sessions,
@@ -78,16 +78,20 @@ def input_order(inputs: list[Input]) -> dict[str, int]:
     return {i.label: place for place, i in enumerate(ranked)}
 
 
-def _owners(builder: Builder, rows: pl.DataFrame) -> NDArray[np.bool_]:
-    """True for the one row of each call that counts: the smallest (rank, input name, ordinal)."""
+def _owners(builder: Builder, rows: pl.DataFrame) -> tuple[NDArray[np.bool_], dict[int, int]]:
+    """True for the one row of each call that counts: the smallest (rank, input name, ordinal).
+
+    And for each session that logged calls again which belong to another: that session (its history was copied).
+    """
     ids = rows["request_id"].to_numpy()
     owner = np.ones(ids.size, dtype=bool)
     if not builder.copies:
-        return owner
+        return owner, {}
     place = {int(row): i for i, row in enumerate(ids)}
     names = {i.label: (i.name, i.digest) for i in builder.inputs}
     labels, ordinals = rows["input_label"].to_list(), rows["record_ordinal"].to_list()
     best: dict[int, tuple[Any, int]] = {}
+    lost: list[tuple[int, int]] = []
     for row, digest, rank in builder.copies:
         i = place.get(row)
         if i is None:
@@ -97,10 +101,18 @@ def _owners(builder: Builder, rows: pl.DataFrame) -> NDArray[np.bool_]:
         if held is None or bid < held[0]:
             if held is not None:
                 owner[held[1]] = False
+                lost.append((held[1], digest))
             best[digest] = (bid, i)
         else:
             owner[i] = False
-    return owner
+            lost.append((i, digest))
+    sessions = rows["session_id"].to_list()
+    forks: dict[int, int] = {}
+    for i, digest in lost:
+        copied, original = sessions[i], sessions[best[digest][1]]
+        if copied is not None and original is not None and copied != original:
+            forks.setdefault(copied, original)
+    return owner, forks
 
 
 def _comparable(rank: Any) -> tuple[Any, ...]:
@@ -168,7 +180,7 @@ def _session_state(builder: Builder) -> pl.DataFrame:
     return frame.with_row_index("session_id").with_columns(pl.col("session_id").cast(pl.Int64))
 
 
-def _sessions(builder: Builder, rows: pl.DataFrame, inferred: pl.DataFrame) -> pl.DataFrame:
+def _sessions(builder: Builder, rows: pl.DataFrame, inferred: pl.DataFrame, forks: dict[int, int]) -> pl.DataFrame:
     state = _session_state(builder)
     ids = state.select("key", "session_id")
     first = rows.group_by("session_id", maintain_order=True).agg(
@@ -179,6 +191,11 @@ def _sessions(builder: Builder, rows: pl.DataFrame, inferred: pl.DataFrame) -> p
         .join(ids.rename({"key": "parent_key", "session_id": "parent_session_id"}), on="parent_key", how="left")
         .join(ids.rename({"key": "forked_from_key", "session_id": "forked_from"}), on="forked_from_key", how="left")
     )
+    copied = pl.DataFrame(
+        {"session_id": list(forks), "copied_from": list(forks.values())},
+        schema={"session_id": pl.Int64, "copied_from": pl.Int64},
+    )
+    named = named.join(copied, on="session_id", how="left").with_columns(pl.coalesce("forked_from", "copied_from"))
     owned = rows.select(spawn_row="request_id", spawn_request_id="request_id")
     named = named.join(owned, on="spawn_row", how="left").with_columns(
         session_source=pl.coalesce("session_source", pl.lit("native")),

@@ -25,7 +25,8 @@ def sniff(head: Head, name: str) -> float:
     start = head.data[:4096]
     if b'"resourceSpans"' in start or b'"resource_spans"' in start:
         return 0.95
-    return 0.93 if b'"startTimeUnixNano"' in start or b'"start_time_unix_nano"' in start else 0.0
+    timed = b'"startTimeUnixNano"' in start or b'"start_time_unix_nano"' in start
+    return 0.93 if timed and (b'"spanId"' in start or b'"span_id"' in start) else 0.0  # a table may have the time alone
 
 
 def read(source: Source, context: Context) -> Iterator[Record]:
