@@ -1,24 +1,32 @@
 """Mutated files against a reader: nothing but data may come out of bad data.
 
-By hand, on real files: `python -m tests.fuzz FORMAT FILE_OR_FOLDER... [--count N] [--seed N]`.
+By hand, on real files: `python -m tests.fuzz FORMAT FILE_OR_FOLDER... [--count N] [--seed N]`; tests/RECORDS.md holds
+what was run.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import re
+import resource
 import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from traces.builder import Builder
 from traces.ingest import NothingUsable, Options, ingest
-from traces.readers import UnknownFormat
+from traces.inputs import expand
+from traces.readers import UnknownFormat, reader
+from traces.reading import LazyTokenizer, context_of, guarded
+from traces.sources import Source
 
 LONGEST_S = 10
 WRITE_EVERY = 5
@@ -150,32 +158,58 @@ def _at_most(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def fuzz(reader_name: str, files: Sequence[Path], n: int, first_seed: int = 0, named: bool = True) -> None:
+class Figures(NamedTuple):
+    """What a run took: mutations, failures (file, seed and error of each), worst seconds, peak resident bytes."""
+
+    mutations: int
+    failures: list[str]
+    worst_s: float
+    peak_bytes: int
+
+
+def fuzz(
+    reader_name: str,
+    files: Sequence[Path],
+    n: int,
+    first_seed: int = 0,
+    named: bool = True,
+    whole_every: int = 1,
+    until: float | None = None,
+) -> Figures:
     """Ingest `n` mutations of `files` (files, or folders of which one file is changed).
 
-    Raises:
-        AssertionError: naming the file and the seed, where an exception escapes, reading hangs or stops early, or
-            counts do not add up.
+    With `whole_every`, only so many mutations go all the way to a dataset's tables; the others are read into the tree.
+    `until` (of time.monotonic()) ends the run early.
     """
+    failures: list[str] = []
+    worst, done = 0.0, 0
     with tempfile.TemporaryDirectory() as folder:
+        once(reader_name, files[0], Path(folder) / "warm")  # what is compiled and loaded once is no part of the figures
         for seed in range(first_seed, first_seed + n):
+            if until is not None and time.monotonic() > until:
+                break
             original = files[seed % len(files)]
             place = Path(folder) / str(seed)
             place.mkdir()
             target = _mutated(original, place, seed)
+            started = time.perf_counter()
             try:
                 with _at_most(LONGEST_S):
-                    once(reader_name if named else None, target, place / "ds" if seed % WRITE_EVERY == 0 else None)
-            except BaseException as error:
+                    if seed % whole_every:
+                        read_only(reader_name, target)
+                    else:
+                        written = place / "ds" if seed // whole_every % WRITE_EVERY == 0 else None
+                        once(reader_name if named else None, target, written)
+            except BaseException as error:  # a panic of a library is no Exception
                 if isinstance(error, KeyboardInterrupt):
                     raise
                 kept = Path(tempfile.gettempdir()) / f"fuzz-{reader_name}-{seed}{original.suffix}"
                 if target.is_file():
                     shutil.copy(target, kept)
-                raise AssertionError(
-                    f"{reader_name}: seed {seed} of {original.name}, kept as {kept}: {error!r}"
-                ) from error
+                failures.append(f"{reader_name}: seed {seed} of {original.name}, kept as {kept}: {error!r}"[:600])
+            worst, done = max(worst, time.perf_counter() - started), done + 1
             shutil.rmtree(place)
+    return Figures(done, failures, worst, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
 
 def _mutated(original: Path, place: Path, seed: int) -> Path:
@@ -207,18 +241,46 @@ def once(format_name: str | None, target: Path, dataset: Path | None) -> None:
     assert not stopped, stopped[0]
 
 
-def main(arguments: list[str]) -> None:
-    """Fuzz one format from the command line."""
+def read_only(format_name: str, target: Path) -> None:
+    """Read one input into a tree, without the tables of a dataset: what differs between mutations, and quick."""
+    builder = Builder()
+    module = reader(format_name)
+    context = context_of(Options(), LazyTokenizer("bytes"), builder.digest)
+    claimed: set[int] = set()
+    for source in list(expand([str(target)])):
+        if not isinstance(source, Source) or id(source) in claimed:
+            continue
+        builder.begin(source.name, format_name, getattr(module, "SESSION_SCOPE", "input"), tokenizer="bytes")
+        try:
+            builder.take(guarded(module.read(source, context)))
+        finally:
+            claimed.update(id(source.siblings[name]) for name in source.claims)
+            source.close()
+        counts = builder.end()
+        assert all(count >= 0 for count in counts.values()), f"a negative count: {dict(counts)}"
+        assert counts["used"] >= sum(f.height for f in builder.frames if f["input_label"][0] == builder.input.label)
+    stopped = [reason for _, _, reason in builder.rejects if reason.startswith("reading stopped")]
+    assert not stopped, stopped[0]
+
+
+def main(arguments: list[str]) -> int:
+    """Fuzz one format from the command line; print the figures as a line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("format")
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=None, help="stop after so long")
     parser.add_argument("--detect", action="store_true", help="tell the format by content instead")
+    parser.add_argument("--whole-every", type=int, default=10, help="how often a mutation becomes tables")
     options = parser.parse_args(arguments)
-    fuzz(options.format, options.files, options.count, options.seed, named=not options.detect)
-    print(f"{options.format}: {options.count} mutations, nothing escaped")
+    until = None if options.seconds is None else time.monotonic() + options.seconds
+    found = fuzz(options.format, options.files, options.count, options.seed, not options.detect,
+                 1 if options.detect else options.whole_every, until)  # fmt: skip
+    told = {"format": options.format, "files": len(options.files), "first_seed": options.seed, **found._asdict()}
+    print(json.dumps(told))
+    return 1 if found.failures else 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

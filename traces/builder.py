@@ -97,6 +97,7 @@ class Builder:
         self.input = Input(f"input-{len(self.inputs) + 1:06d}", name, "", format_name)
         self.inputs.append(self.input)
         self.counts = Counts()
+        self.skipped: Counter[str] = Counter()  # why records of this input are no requests
         self.tokenizer = tokenizer
         self._scope = "dataset" if scope == "dataset" or (one_trace and scope == "trace") else self.input.label
         self._space_name = "one-trace" if one_trace else self.input.label
@@ -128,6 +129,7 @@ class Builder:
                 self.rejects.append((self.input.label, record.ordinal, record.reason))
             elif type(record) is Skipped:
                 self.counts[record.kind] += record.count
+                self.skipped[record.reason] += record.count
                 if record.kind == "failed_attempt":
                     self.counts["ignored"] += record.count
             elif type(record) is Note:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 from hashlib import blake2b
 
+LONG_CHARS = 1 << 20
+
 
 class KeyedDigest:
     """A callable `digest(text or bytes) -> int` of 64 bits under a dataset's secret key."""
@@ -14,6 +16,11 @@ class KeyedDigest:
 
     def __call__(self, content: str | bytes) -> int:
         """Return the digest of `content`."""
+        if isinstance(content, str) and len(content) > LONG_CHARS:
+            state = blake2b(digest_size=8, key=self.key)  # no second copy of a very long text
+            for start in range(0, len(content), LONG_CHARS):
+                state.update(content[start : start + LONG_CHARS].encode("utf-8", "surrogatepass"))
+            return int.from_bytes(state.digest(), "little")
         data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
         return int.from_bytes(blake2b(data, digest_size=8, key=self.key).digest(), "little")
 

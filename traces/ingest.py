@@ -28,6 +28,7 @@ __all__ = ["NothingUsable", "Options", "Progress", "ingest"]
 SAVE_EVERY_S = 60.0
 """A long ingest keeps what it has read this often, between inputs."""
 READ_AHEAD_FILES = 32
+NO_REQUEST = "an input held no request"
 
 
 class Progress(NamedTuple):
@@ -48,7 +49,8 @@ class NothingUsable(ValueError):
     """No request could be read; `receipt` says why."""
 
     def __init__(self, receipt: dict[str, Any]) -> None:
-        first = receipt["rejects"][0]["reason"] if receipt["rejects"] else "no input held a request"
+        told = [r["reason"] for r in receipt["rejects"]] + [w for w in receipt["warnings"] if w.startswith(NO_REQUEST)]
+        first = told[0] if told else "no input held a request"
         super().__init__(f"nothing usable: {first}")
         self.receipt = receipt
 
@@ -158,7 +160,8 @@ class _Ingest:
         self.tally.copies(copies - self.old_copies)
         receipt = self.tally.receipt(tables, builder.first_new_row, self.options.tokenizer, path)
         if path is not None:
-            if tables["requests"].is_empty():
+            nothing_new = not receipt["requests"] and not receipt["records"]["duplicate"] and not self.tally.repeats
+            if tables["requests"].is_empty() or nothing_new:
                 raise NothingUsable(receipt)
             if len(builder.inputs) > self.old_inputs:
                 private["receipt.json"] = receipt
@@ -207,22 +210,21 @@ class _Ingest:
             if place % READ_AHEAD_FILES == 0:
                 ahead.start(sources[place : place + 2 * READ_AHEAD_FILES])
             self._tell("reading", place, len(sources), builder.rows)
+            source.heard = partial(self._reading, place, len(sources), builder, source)
             if id(source) in claimed:
                 self.tally.files["read"] += 1
                 continue
             try:
-                self._one(builder, source, known, old, ahead, partial(self._reading, place, len(sources), builder))
+                self._one(builder, source, known, old, ahead)
             finally:
                 claimed.update(id(source.siblings[name]) for name in source.claims)
                 source.close()
+                source.heard = None
                 self.bytes += source.bytes_read
             if path is not None and time.monotonic() - self.saved > SAVE_EVERY_S and place + 1 < len(sources):
                 self._save(builder, path)
 
-    def _one(
-        self, builder: Builder, source: Source, known: set[str], old: set[str], ahead: ReadAhead,
-        tell: Callable[[], None],
-    ) -> None:  # fmt: skip
+    def _one(self, builder: Builder, source: Source, known: set[str], old: set[str], ahead: ReadAhead) -> None:
         try:
             if self.single and not known:
                 source.hash_while_reading()
@@ -239,38 +241,42 @@ class _Ingest:
         except (OSError, ValueError) as error:
             self.tally.refused(source.name, f"cannot be read: {type(error).__name__}")
             return
+        source.bytes_read = 0  # what telling the format took does not count
         reader = readers.reader(name)
         scope = getattr(reader, "SESSION_SCOPE", "input")
         unit = self.options.time_unit or getattr(reader, "TIME_UNIT", None)
         builder.begin(source.name, name, scope, self.options.one_trace, self.options.tokenizer, unit)
-        rejected = len(builder.rejects)
+        rejected, rows = len(builder.rejects), builder.rows
         records: Iterable[Record] | None = ahead.take(source, name)
         if records is None:
             context = context_of(self.options, self.tokenizer, builder.digest)
             records = guarded(reader.read(source, context))
-        builder.take(_counted(records, tell))
+        builder.take(_counted(records, source))
         if source.truncated:
             builder.take([Reject(0, "the compressed stream is cut off or damaged; what could be unpacked was used")])
         counts = builder.end(builder.digest.hex(source.digest()))
         known.add(builder.inputs[-1].digest)
+        if builder.rows == rows and len(builder.rejects) == rejected:
+            most = builder.skipped.most_common(1)
+            builder.notes[f"{NO_REQUEST}: {most[0][0] or 'other records' if most else 'it is empty'}"] += 1
         self.tally.read(source.name, name, counts, builder.rejects[rejected:], builder.notes)
         builder.notes = Counter()
 
-    def _reading(self, place: int, total: int, builder: Builder) -> None:
-        self._tell("reading", place, total, builder.rows)
+    def _reading(self, place: int, total: int, builder: Builder, source: Source) -> None:
+        self._tell("reading", place, total, builder.rows, source.bytes_read)
 
-    def _tell(self, stage: str, done: int, total: int, requests: int) -> None:
+    def _tell(self, stage: str, done: int, total: int, requests: int, more_bytes: int = 0) -> None:
         now = time.monotonic()
         if self.watch is not None and (now - self.told > 0.2 or stage != "reading"):
             self.told = now
-            self.watch(Progress(stage, done, total, self.bytes, requests, now - self.started))
+            self.watch(Progress(stage, done, total, self.bytes + more_bytes, requests, now - self.started))
 
 
-def _counted(records: Iterable[Record], tell: Callable[[], None]) -> Iterator[Record]:
+def _counted(records: Iterable[Record], source: Source) -> Iterator[Record]:
     """Pass records on, telling how far it is now and then."""
     for seen, record in enumerate(records):
-        if not seen & 0x3FF:
-            tell()
+        if not seen & 0x3FF and source.heard is not None:
+            source.heard()
         yield record
 
 

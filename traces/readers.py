@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Mapping
 from typing import cast
 
@@ -71,6 +72,8 @@ READERS: dict[str, str] = {
 
 LEAST_SURE = 0.3
 
+_AGENTSVIEW = re.compile(rb'\s*\{\s*"schema_version"\s*:\s*\d+\s*,\s*"(?:database_id|pricing)"\s*:')
+
 
 class UnknownFormat(ValueError):
     """No such format, or no format that fits; the message lists what is known or what to do."""
@@ -100,6 +103,11 @@ def refusal(head: Head) -> str | None:
         )
     if data[:4] in (b"\x89PNG", b"\xff\xd8\xff\xe0", b"%PDF", b"\x7fELF", b"GIF8"):
         return "not a trace (an image, a document or a program)"
+    if _AGENTSVIEW.match(data) and b'"cost_source"' in data:
+        return (
+            "an agentsview export: sums per session or day, no single calls. "
+            "Give the agents' own session files that it was made from"
+        )
     if data[:4] == b"7z\xbc\xaf" or data[:6] == b"Rar!\x1a\x07" or data[257:262] == b"ustar":
         return "an archive that is not read: give the folder, or a .zip"
     return None

@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
@@ -22,6 +22,7 @@ LINE_BUFFER_BYTES = 1 << 18
 MAX_LINE_BYTES = 256 << 20
 MAX_DOCUMENT_BYTES = 1 << 30
 HEAD_BYTES = 1 << 16
+TOLD_EVERY_BYTES = 4 << 20
 
 
 class TooLarge(ValueError):
@@ -157,6 +158,7 @@ class Source:
         self._hash_reads = False
         self._temporary: Path | None = None
         self.bytes_read = 0
+        self.heard: Callable[[], None] | None = None  # called now and then while lines are read
         self.truncated = False  # a compressed stream that ended early or was damaged
 
     @property
@@ -229,14 +231,19 @@ class Source:
         with self.open() as stream:
             # lines are small beside the buffer, so the allocator reuses their memory instead of faulting in new pages
             readline = io.BufferedReader(cast(io.RawIOBase, stream), LINE_BUFFER_BYTES).readline
-            number = 0
+            number, told = 0, TOLD_EVERY_BYTES
             while line := readline(MAX_LINE_BYTES + 1):
                 number += 1
                 self.bytes_read += len(line)
+                if self.bytes_read >= told and self.heard is not None:
+                    told = self.bytes_read + TOLD_EVERY_BYTES
+                    self.heard()
                 if number == 1 and line.startswith(b"\xef\xbb\xbf"):
                     line = line[3:]
+                # the same name throughout: a line of 100 MB is not held twice while it is used
                 if line.endswith(b"\n"):
-                    yield number, line[:-2] if line.endswith(b"\r\n") else line[:-1]
+                    line = line[:-2] if line.endswith(b"\r\n") else line[:-1]
+                    yield number, line
                 elif len(line) > MAX_LINE_BYTES:
                     while rest := readline(CHUNK_BYTES):
                         self.bytes_read += len(rest)
@@ -244,7 +251,8 @@ class Source:
                             break
                     yield number, None
                 else:
-                    yield number, line.removesuffix(b"\r")
+                    line = line.removesuffix(b"\r")
+                    yield number, line
 
     def local_path(self) -> Path:
         """A file on disk with the decompressed content (for SQLite and Parquet)."""

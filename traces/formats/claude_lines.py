@@ -232,8 +232,8 @@ def _decode(raw: bytes) -> tuple[_Wire, str | None]:
         result = wire.toolUseResult
         agent = result.get("agentId") if isinstance(result, dict) else None
         return wire, agent if isinstance(agent, str) else None
-    found = _AGENT_ID.search(bytes(slim.toolUseResult)) if b'"agentId"' in raw else None
-    return slim, found[1].decode("utf-8", "replace") if found else None
+    found = _AGENT_ID.search(memoryview(slim.toolUseResult)) if b'"agentId"' in raw else None
+    return slim, bytes(found[1]).decode("utf-8", "replace") if found else None
 
 
 def _message(wire: _Wire) -> dict[str, Any]:

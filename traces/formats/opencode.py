@@ -54,11 +54,15 @@ def sniff(head: Any, name: str) -> float:
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield sessions and their requests."""
     ledger = Ledger()
-    conversation = _Conversations(stored(source, ledger), PartMaker(context), ledger)
+    files = stored(source, ledger)
+    conversation = _Conversations(files, PartMaker(context), ledger)
     count = 0
     for record in requests_of(conversation.threads(), context, reports_usage=True):
         count += isinstance(record, Request)
         yield record
+    orphans = files.orphans()
+    if orphans:
+        ledger.ignore("a part of a message that is not there", orphans)
     yield from ledger.finish(count)
 
 

@@ -41,6 +41,10 @@ class Stored:
         for session in sorted(by_session):
             yield session, sorted(by_session[session], key=_created)
 
+    def orphans(self) -> int:
+        """How many parts belong to no message that is here."""
+        return sum(len(parts) for message, parts in self.parts.items() if message not in self.messages)
+
     def add(self, kind: str, value: dict[str, Any], place: str = "") -> bool:
         """Take one stored object; `place` is its path, which tells the message of parts that do not."""
         above, _, own = place.rpartition("/")
