@@ -202,7 +202,8 @@ class Builder:
         elif prompt is not None:
             namespace, block, tail = "dataset", 1, None
             tokenizer = self.tokenizer
-            counted = request.input_tokens is not None and prompt.completeness != "full"
+            exact = any(piece.units is not None for piece in prompt.pieces[:8])
+            counted = request.input_tokens is not None and not exact
             lengths = prompt.lengths or ("provider" if counted else "tokenizer")
         else:
             namespace, block, tail, tokenizer = None, None, None, None
