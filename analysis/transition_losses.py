@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from analysis.chains import STEPS, chain_steps
 from analysis.misses import Misses
 from analysis.question import Question
+from analysis.transitions import TEXT_TOLERANCE_TOKENS
 from analysis.warehouse import Warehouse
 
 SIDE_INPUT_TOKENS = 4000
@@ -21,6 +23,7 @@ DETAILS = (
     "subagent_start",
     "side_request",
     "model_switch",
+    "parallel_chain",
 )
 """What `first` and a change of model are split into; the other transitions keep their name."""
 
@@ -30,8 +33,9 @@ def detailed(warehouse: Warehouse) -> pl.Series:
 
     first becomes subagent_start where the session has a parent or is one of a sub-agent, else warm_start where its
     first block was there already, else cold_start. A request of another model than the session's previous one is a
-    model_switch: models share no KV, whatever the text. side_request: short on both sides, first of its session, and
-    the only one.
+    model_switch: models share no KV, whatever the text. parallel_chain: a fork or rewind that continues a prompt which
+    nothing had continued, so another conversation of the same session goes on. side_request: short on both sides,
+    first of its session, and the only one.
     """
     loaded, kinds = warehouse.loaded(), warehouse.kinds()
     r = loaded.requests
@@ -40,10 +44,16 @@ def detailed(warehouse: Warehouse) -> pl.Series:
     before = model.gather(np.maximum(previous, 0)).set(pl.Series(previous < 0), None)
     turns = np.bincount(loaded.session[loaded.session >= 0], minlength=max(1, loaded.sessions))
     alone = (loaded.session >= 0) & (turns[np.maximum(loaded.session, 0)] == 1)
+    prefix = r["prefix_tokens"].fill_null(0).to_numpy()
+    step = chain_steps(
+        prefix, loaded.session, warehouse.arrived("recorded").order, previous, kinds["deepest_row"].to_numpy(),
+        kinds["deepest_shared_tokens"].to_numpy(), np.where(loaded.native == 1, TEXT_TOLERANCE_TOKENS, loaded.native),
+    )  # fmt: skip
     frame = r.select("parent_session_id", "role", "input_tokens", "output_tokens").with_columns(
         transition=kinds["transition"],
         switched=(model != before).fill_null(False),
         alone=pl.Series(alone),
+        goes_on=pl.Series(step == STEPS.index("continue")),
         shared=pl.Series(_shared(warehouse)),
     )
     short = (pl.col("input_tokens") < SIDE_INPUT_TOKENS) & (pl.col("output_tokens") < SIDE_OUTPUT_TOKENS)
@@ -57,6 +67,8 @@ def detailed(warehouse: Warehouse) -> pl.Series:
         .then(pl.lit("warm_start"))
         .when(first)
         .then(pl.lit("cold_start"))
+        .when(pl.col("transition").is_in(["fork", "rewind"]) & pl.col("goes_on"))
+        .then(pl.lit("parallel_chain"))
         .when("switched")
         .then(pl.lit("model_switch"))
         .otherwise("transition")

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from analysis.bootstrap import rates_by_group, ratio_interval
+from analysis.chains import STEPS, chain_steps
 from analysis.misses import misses
 from analysis.provider_gap import provider_gap, provider_losses
 from analysis.question import Question
@@ -149,6 +150,17 @@ def test_transitions_in_detail(tmp_path: Path) -> None:
     found = transition_losses(warehouse, Question(), misses(warehouse, Question()))
     assert found.row(0, named=True)["transition"] == "unrelated"
     assert found.row(0, named=True)["lost_tokens"] == 7000
+
+
+def test_chains_inside_a_session() -> None:
+    # 0 starts; 1 continues it; 2 holds none of them while 1 goes on with 3; 4 continues 2; 5 branches off 1 (3 had
+    # continued it); 6 replaces all.
+    prefix = np.array([100, 200, 150, 300, 250, 260, 400])
+    previous = np.array([-1, 0, 1, 2, 3, 4, 5])
+    deepest = np.array([-1, 0, 1, 1, 2, 1, 3])
+    shared = np.array([-1, 100, 40, 200, 150, 200, 90])
+    step = chain_steps(prefix, np.zeros(7), np.arange(7), previous, deepest, shared, np.full(7, 16))
+    assert [STEPS[s] for s in step] == ["start", "continue", "new_chain", "continue", "continue", "branch", "replace"]
 
 
 def test_time_queries_by_hand(tmp_path: Path) -> None:
