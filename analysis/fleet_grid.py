@@ -42,6 +42,11 @@ def grid(
     return cells
 
 
+def alike(cell: Cell) -> Cell:
+    """The cell whose figures are those of `cell`: a policy without chance does the same under every seed."""
+    return cell if policy_of(cell.policy).seeded else cell._replace(seed=0)
+
+
 def run_cells(trace: Trace, cells: Sequence[Cell], executor: Executor | None = None) -> list[dict[str, Any]]:
     """Figures of each cell, in their order, on `executor` or here.
 
@@ -53,10 +58,10 @@ def run_cells(trace: Trace, cells: Sequence[Cell], executor: Executor | None = N
     distinct: dict[Any, Cell] = {}
     keys = []
     for cell in cells:
-        alike = cell if policy_of(cell.policy).seeded else cell._replace(seed=0)
-        key = repr(alike)
+        same = alike(cell)
+        key = repr(same)
         keys.append(key)
-        distinct.setdefault(key, alike)
+        distinct.setdefault(key, same)
     if executor is None:
         done = {key: cell_figures(trace, cell) for key, cell in distinct.items()}
     else:
@@ -80,7 +85,7 @@ def paired(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         for a, b in combinations(by_policy, 2):
             seeds = sorted(by_policy[a].keys() & by_policy[b].keys())
             differences = {
-                key: _interval([_minus(by_policy[a][seed][key], by_policy[b][seed][key]) for seed in seeds])
+                key: mean_interval([_minus(by_policy[a][seed][key], by_policy[b][seed][key]) for seed in seeds])
                 for key in ("hit_rate", "vmr_running_requests")
             }
             result.append(
@@ -163,7 +168,11 @@ def _minus(a: float | None, b: float | None) -> float | None:
     return None if a is None or b is None else a - b
 
 
-def _interval(differences: Sequence[float | None]) -> list[float] | None:
+def mean_interval(differences: Sequence[float | None]) -> list[float] | None:
+    """95 % interval of the mean (Student's t) of at least one value; a single one is its own interval.
+
+    None where one is unknown.
+    """
     known = [value for value in differences if value is not None]
     if not known or len(known) < len(differences):
         return None

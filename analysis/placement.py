@@ -58,7 +58,11 @@ def uniform_placement(replicas: int, sessions: int, low: int = 1, high: int = 12
         raise ValueError(f"placement needs at least 1 replica and no negative sessions, not {replicas} and {sessions}")
     one = binomial(sessions, 1 / replicas)
     poisson = _poisson(sessions / replicas, sessions)
-    most = np.array([_all_within(replicas, sessions, 0, k) for k in range(sessions + 1)])
+    most = np.ones(sessions + 1)
+    for k in range(sessions + 1):
+        most[k] = _all_within(replicas, sessions, 0, k)
+        if most[k] > 1 - 1e-13:
+            break  # the rest is 1: fuller replicas are that unlikely
     at_most, at_least = float(one[: low + 1].sum()), float(one[high:].sum())
     return Placement(
         replicas,

@@ -69,14 +69,19 @@ def figure(
 
 def downloads(key: str, frame: pl.DataFrame, asked: Asked, query: str, command: str, chart: Any = None) -> None:
     """The row under a chart or table. Files are made when they are asked for."""
-    name = f"{asked.known.name.replace('/', '-').replace(' ', '-')}-{key}"
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        _button(f"{name}.csv", "CSV", lambda: frame.write_csv(), "text/csv", key)
-        _button(f"{name}.parquet", "Parquet", lambda: _parquet(frame), "application/vnd.apache.parquet", key)
-        if chart is not None:
-            _button(f"{name}.png", "PNG", lambda: _png(chart), "image/png", key)
+        files(key, frame, asked, chart)
         with st.popover("How is this computed?", type="tertiary", icon=":material/function:"):
             _explained(query, command)
+
+
+def files(key: str, frame: pl.DataFrame, asked: Asked, chart: Any = None) -> None:
+    """The buttons for CSV, Parquet and, with a chart, PNG."""
+    name = f"{asked.known.name.replace('/', '-').replace(' ', '-')}-{key}"
+    _button(f"{name}.csv", "CSV", lambda: frame.write_csv(), "text/csv", key)
+    _button(f"{name}.parquet", "Parquet", lambda: _parquet(frame), "application/vnd.apache.parquet", key)
+    if chart is not None:
+        _button(f"{name}.png", "PNG", lambda: _png(chart), "image/png", key)
 
 
 def _button(file: str, label: str, make: Any, mime: str, key: str) -> None:

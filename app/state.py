@@ -54,6 +54,10 @@ class Desk:
                 self._answers.popitem(last=False)
         return cast(T, self._answers[key])
 
+    def answered(self, key: str) -> bool:
+        """Whether `answer` has it without making it."""
+        return key in self._answers
+
     def query(self, name: str, question: Question, **params: Any) -> pl.DataFrame:
         """Answer a query of the catalogue."""
         key = f"{name} {question!r} {sorted(params.items())!r}"

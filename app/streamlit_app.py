@@ -17,9 +17,11 @@ PAGES = {
     "Workload": [
         st.Page("views/overview.py", title="Overview", icon=":material/insights:", url_path="overview"),
         st.Page("views/cache.py", title="Cache", icon=":material/memory:", url_path="cache"),
+        st.Page("views/why.py", title="Why", icon=":material/help:", url_path="why"),
     ],
     "What-if": [
         st.Page("views/replica.py", title="Replica", icon=":material/dns:", url_path="replica"),
+        st.Page("views/replicas.py", title="Replicas", icon=":material/hub:", url_path="replicas"),
     ],
 }
 

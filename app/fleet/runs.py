@@ -1,0 +1,89 @@
+"""Replays behind the page: each made once a dataset, question and cell, with a progress bar while they run."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import streamlit as st
+
+from app.fleet import choices
+
+if TYPE_CHECKING:
+    from analysis.fleet_summary import Ran
+    from analysis.routed_trace import Routed
+    from analysis.routing import Cell
+    from app.sidebar import Asked
+
+WORTH_A_POOL = 20_000_000
+"""Requests x replicas from which processes pay off, so that the server stays free to answer while they run."""
+
+
+class Run(NamedTuple):
+    """A finished grid: its cells, seeds last, and what each did."""
+
+    settings: choices.Settings
+    cells: list[Cell]
+    ran: list[Ran]
+
+    @property
+    def rows(self) -> list[dict[str, object]]:
+        """Figures by cell, with the seed that was asked for."""
+        return [{**ran.figures, "seed": cell.seed} for cell, ran in zip(self.cells, self.ran, strict=True)]
+
+
+def routed_of(asked: Asked) -> Routed:
+    """The trace as replicas are sent it.
+
+    Raises:
+        analysis.question.BadQuestion, analysis.question.NeedsArrivals: as `analysis.routed_trace.routed_trace`.
+    """
+    from analysis.routed_trace import routed_trace
+
+    return asked.desk.answer(f"routed {asked.question!r}", lambda: routed_trace(asked.desk.warehouse, asked.question))
+
+
+def run(asked: Asked, routed: Routed, settings: choices.Settings) -> Run:
+    """Replay what was asked for and is not known yet.
+
+    Raises:
+        ValueError: what the form's reading or the replay refuses.
+    """
+    from analysis.executors import executor_for
+    from analysis.fleet_grid import alike
+    from analysis.fleet_summary import run_cell
+
+    cells = choices.cells(settings, routed)
+    keys = [f"fleet {asked.question!r} {alike(cell)!r}" for cell in cells]
+    missing = {key: alike(cell) for key, cell in zip(keys, cells, strict=True) if not asked.desk.answered(key)}
+    if missing:
+        bar = st.progress(0.0, "Replaying")
+        work = len(routed.trace.leaf) * sum(cell.replicas for cell in missing.values())
+        workers = min(os.cpu_count() or 1, len(missing)) if work >= WORTH_A_POOL else 1
+        with executor_for("local", max(workers, 2) if work >= WORTH_A_POOL else 1) as pool:
+            tasks = {key: pool.submit(run_cell, routed.trace, cell) for key, cell in missing.items()} if pool else {}
+            try:
+                for k, (key, cell) in enumerate(missing.items()):
+                    bar.progress(
+                        k / len(missing), f"{cell.policy}, {cell.replicas} replicas ({k + 1} of {len(missing)})"
+                    )
+                    task = tasks.get(key)
+                    asked.desk.answer(key, task.result if task else partial(run_cell, routed.trace, cell))
+            finally:
+                for task in tasks.values():
+                    task.cancel()
+        bar.empty()
+    ran = [
+        asked.desk.answer(key, partial(run_cell, routed.trace, alike(cell)))
+        for key, cell in zip(keys, cells, strict=True)
+    ]
+    return Run(settings, cells, ran)
+
+
+def durations_known(asked: Asked) -> bool:
+    """Whether any request's duration is recorded."""
+    return asked.desk.answer(
+        "durations known",
+        lambda: asked.desk.warehouse.dataset.read("requests", ["duration_s"])["duration_s"].count() > 0,
+    )
