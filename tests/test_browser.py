@@ -13,6 +13,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,6 +88,7 @@ def test_from_the_demo_to_a_csv(address: str, tmp_path: Path) -> None:
         for _ in range(4):
             slider.press("ArrowLeft")
         expect(rate).not_to_have_text(before)
+        _settled(page)  # every key press draws the figure and the buttons anew
         after = rate.inner_text()
         assert _number(after) < _number(before)
         expect(page).to_have_url(re.compile("dataset=demo"))
@@ -108,6 +110,17 @@ def test_from_the_demo_to_a_csv(address: str, tmp_path: Path) -> None:
     assert rates == sorted(rates)
     assert any(abs(100 * r - _number(after)) < 0.051 for r in rates)
     assert any(abs(100 * r - _number(before)) < 0.051 for r in rates)
+
+
+def _settled(page: Any) -> None:
+    """Wait until the script has rested for a second and a half."""
+    rested = 0
+    for _ in range(400):
+        page.wait_for_timeout(100)
+        rested = rested + 1 if page.locator("[data-test-script-state=notRunning]").count() else 0
+        if rested >= 15:
+            return
+    raise AssertionError("the page never came to rest")
 
 
 def _number(text: str) -> float:
