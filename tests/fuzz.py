@@ -30,6 +30,7 @@ from traces.sources import Source
 
 LONGEST_S = 10
 WRITE_EVERY = 5
+WINDOW_BYTES = 2048
 
 _JUNK = [
     b"null",
@@ -108,7 +109,8 @@ def _cut(data: bytes, rnd: random.Random) -> bytes:
 
 def _value(data: bytes, rnd: random.Random) -> bytes:
     """Replace a value by another kind of value: what finds most of the errors."""
-    found = list(_VALUE.finditer(data[: 1 << 20]))
+    start = max(0, rnd.randrange(len(data) + 1) - WINDOW_BYTES // 2)
+    found = list(_VALUE.finditer(data, start, start + WINDOW_BYTES))
     if not found:
         return data
     one = rnd.choice(found)

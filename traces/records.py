@@ -175,6 +175,7 @@ class Reader(Protocol):
 
     `SESSION_SCOPE` (optional) is what its session keys are unique in: "input" (the default), "trace" (the input, or all
     inputs with --one-trace) or "dataset" (also what `dedupe_key` and keys of parents reach over).
+    `SIBLINGS = True` (optional) says that it looks at the files beside the one it is given.
     """
 
     NAME: str

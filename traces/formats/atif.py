@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from traces.sources import Source
 
 NAME = "atif"
+SIBLINGS = True
 SUMMARY = {
     "carries": "system prompt, tools, messages, tool calls, usage with cache reads, token ids where logged, times",
     "time": "wall clock (ISO 8601), where logged",

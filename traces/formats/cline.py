@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from traces.sources import Source
 
 NAME = "cline"
+SIBLINGS = True
 SUMMARY = {
     "carries": "messages, tool calls, usage with cache reads and writes, times",
     "time": "wall clock (ms since the epoch)",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 NAME = "codex"
 SESSION_SCOPE = "dataset"
+SIBLINGS = True
 SUMMARY = {
     "carries": "sessions, sub-agents, forks, messages, tool calls, usage with cache reads, base instructions, times",
     "time": "wall clock (ISO 8601)",

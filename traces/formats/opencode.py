@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 NAME = "opencode"
 SESSION_SCOPE = "dataset"
+SIBLINGS = True
 SUMMARY = {
     "carries": "sessions, sub-agents, messages, tool calls, usage with cache reads and writes, times",
     "time": "wall clock (ms since the epoch)",

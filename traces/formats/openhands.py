@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from traces.sources import Source
 
 NAME = "openhands"
+SIBLINGS = True
 SUMMARY = {
     "carries": "messages, tool calls, usage with cache reads and writes, times; exact prompts in the logs of calls",
     "time": "wall clock without a zone (the model response's own time gives it where there is one)",
