@@ -83,7 +83,7 @@ def engine_curve(
         raise BadQuestion(f"unknown engine {engine!r}. Engines: {', '.join(ENGINES)}")
     paths = engine_paths(warehouse, question)
     try:
-        outcomes = _outcomes(paths, engine, capacities_blocks, version)
+        outcomes = outcomes_of(paths, engine, capacities_blocks, version)
     except ValueError as error:
         raise BadQuestion(str(error)) from None
     groups = warehouse.grouped(question, axis)
@@ -130,7 +130,12 @@ def engine_curve(
     return frame, about
 
 
-def _outcomes(paths: BlockPaths, engine: str, capacities: list[int], version: str | None) -> list[Replay]:
+def outcomes_of(paths: BlockPaths, engine: str, capacities: list[int], version: str | None) -> list[Replay]:
+    """What the engine's block manager does at each capacity (blocks; SGLang: pages).
+
+    Raises:
+        ValueError: an impossible capacity or block size.
+    """
     if engine == "vllm":
         from analysis.engines import vllm
 

@@ -125,6 +125,29 @@ def causes(
     }
 
 
+def causes_as_defined(
+    prefix_tokens: Rows, match_tokens: Rows, ceiling_tokens: Rows, hit_tokens: Rows, rewritten_end: Rows
+) -> dict[str, Rows]:
+    """`causes` where another tool or an engine says what hits: at the capacity, and with an unbounded cache.
+
+    What is shared and is no hit even then is its rounding (blocks, a token that it always computes). Where it hits more
+    than prompts share (replies that it kept), that counts as shared.
+    """
+    match = np.maximum(match_tokens, ceiling_tokens)
+    rewritten = np.maximum(rewritten_end - match, 0)
+    nothing = np.zeros_like(hit_tokens)
+    return {
+        "hit": hit_tokens,
+        "in_flight": nothing,
+        "routing": nothing,
+        "ttl": nothing,
+        "capacity": ceiling_tokens - hit_tokens,
+        "block_rounding": match - ceiling_tokens,
+        "rewritten": rewritten,
+        "first_seen": prefix_tokens - match - rewritten,
+    }
+
+
 def first_seen_roles(
     parent: NDArray[Any],
     start: NDArray[Any],

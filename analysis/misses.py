@@ -15,7 +15,9 @@ from analysis.miss_causes import (
     REWRITING,
     Depths,
     Matches,
+    Rows,
     causes,
+    causes_as_defined,
     depths,
     first_seen_roles,
     longest_matches,
@@ -79,30 +81,15 @@ def misses(warehouse: Warehouse, question: Question, cache: Cache | None = None)
     previous = kinds["previous_row"].to_numpy().astype(np.int64)
     both = np.where((previous >= 0) & known, np.minimum(prefix, prefix[np.maximum(previous, 0)]), 0)
     rewrote = kinds["transition"].is_in(list(REWRITING)).fill_null(False).to_numpy()
-    block, notes = prepared.block_size, []
-    capacity = None if cache.capacity_tokens is None else cache.capacity_tokens // block
-    local = running = None
-    total = None if capacity is None else capacity * (cache.replicas or 1)
-    if cache.insert == "finish":
-        from analysis.computed_reuse import computed_at, computed_reuse
-
-        arrived = warehouse.arrived(question.arrivals)
-        computed, unknown = computed_at(loaded.requests, arrived.arrival_s)
-        if unknown:
-            notes.append(f"{unknown:,} requests of unknown duration count as computed at their arrival")
-        runs: Any = computed_reuse(
-            loaded.paths, loaded.tree.end, loaded.leaf, arrived.order, arrived.arrival_s, computed, block
-        )
-        running = runs.running_blocks
-        shared = depths(runs.request, runs.blocks, runs.distance_blocks, runs.gap_s, count, total, cache.ttl_s)
+    notes: list[str] = []
+    rewritten_end = np.where(rewrote, both, 0)
+    if question.definition == "tracetower":
+        split = _split(warehouse, prepared, cache, prefix, found.tokens, rewritten_end, notes)
     else:
-        frame = pl.read_parquet(prepared.runs)
-        shared = _frame_depths(frame, count, total, cache.ttl_s)
-    if cache.replicas is not None:
-        from analysis.routed_misses import replica_depths
+        from analysis.defined_hits import defined_hits
 
-        local = replica_depths(warehouse, question, cache, block, capacity)
-    split = causes(prefix, found.tokens, block, shared, local, running, np.where(rewrote, both, 0))
+        ceiling, hit = defined_hits(warehouse, question, cache.capacity_tokens)
+        split = causes_as_defined(prefix, found.tokens, ceiling, hit, rewritten_end)
     rows = pl.DataFrame(
         {
             "row": np.arange(count),
@@ -112,13 +99,49 @@ def misses(warehouse: Warehouse, question: Question, cache: Cache | None = None)
             **split,
         }
     )
-    key = f"{prepared.facts.stem.removeprefix('facts-')}-{xxhash.xxh3_64_hexdigest(repr(cache).encode())}"
+    asked = xxhash.xxh3_64_hexdigest(repr((cache, question.definition)).encode())
+    key = f"{prepared.facts.stem.removeprefix('facts-')}-{asked}"
     file = prepared.facts.with_name(f"causes-{key}.parquet")
     if not file.is_file():
         part = file.with_name(f".{secrets.token_hex(4)}.{file.name}")
         rows.write_parquet(part)
         part.replace(file)
     return Misses(rows, _roles(loaded, split["first_seen"]), tuple(notes), str(file))
+
+
+def _split(
+    warehouse: Warehouse,
+    prepared: Prepared,
+    cache: Cache,
+    prefix: Rows,
+    match_tokens: Rows,
+    rewritten_end: Rows,
+    notes: list[str],
+) -> dict[str, Rows]:
+    """The causes in an LRU cache as this program defines it; adds to `notes` what it had to assume."""
+    loaded, block, count = warehouse.loaded(), prepared.block_size, len(prefix)
+    capacity = None if cache.capacity_tokens is None else cache.capacity_tokens // block
+    total = None if capacity is None else capacity * (cache.replicas or 1)
+    local = running = None
+    if cache.insert == "finish":
+        from analysis.computed_reuse import computed_at, computed_reuse
+
+        arrived = warehouse.arrived(prepared.question.arrivals)
+        computed, unknown = computed_at(loaded.requests, arrived.arrival_s)
+        if unknown:
+            notes.append(f"{unknown:,} requests of unknown duration count as computed at their arrival")
+        runs = computed_reuse(
+            loaded.paths, loaded.tree.end, loaded.leaf, arrived.order, arrived.arrival_s, computed, block
+        )
+        running = runs.running_blocks
+        shared = depths(runs.request, runs.blocks, runs.distance_blocks, runs.gap_s, count, total, cache.ttl_s)
+    else:
+        shared = _frame_depths(pl.read_parquet(prepared.runs), count, total, cache.ttl_s)
+    if cache.replicas is not None:
+        from analysis.routed_misses import replica_depths
+
+        local = replica_depths(warehouse, prepared.question, cache, block, capacity)
+    return causes(prefix, match_tokens, block, shared, local, running, rewritten_end)
 
 
 def by_group(warehouse: Warehouse, question: Question, found: Misses, axis: str = "all") -> list[dict[str, Any]]:
@@ -154,6 +177,10 @@ def _check(warehouse: Warehouse, prepared: Prepared, cache: Cache) -> None:
         raise BadQuestion(f"--insert is one of {', '.join(INSERTS)}, not {cache.insert!r}")
     if (cache.replicas is None) != (cache.policy is None):
         raise BadQuestion("--replicas and --policy belong together: name both")
+    if prepared.question.definition != "tracetower" and cache != Cache(cache.capacity_tokens):
+        raise BadQuestion(
+            f"--definition {prepared.question.definition} has capacities only: no TTL, no replicas, no --insert finish"
+        )
     bounded = cache.capacity_tokens is not None or cache.ttl_s is not None or cache.replicas is not None
     if bounded or cache.insert == "finish":
         timed = cache.ttl_s is not None or cache.insert == "finish"

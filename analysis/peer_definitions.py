@@ -32,7 +32,12 @@ class Units(NamedTuple):
     counts: NDArray[np.bool_]
 
 
-def _units(warehouse: Warehouse, question: Question) -> Units:
+def units_of(warehouse: Warehouse, question: Question) -> Units:
+    """Reuse in the trace's own ids, a partial last block counted where it has one.
+
+    Raises:
+        BadQuestion: another block size than the trace's own.
+    """
     loaded = warehouse.loaded()
     prepared = warehouse.prepare(question)
     native = [n for n in warehouse.native_blocks() if n > 1]
@@ -70,7 +75,7 @@ def _tokens(units: Units, hit: NDArray[np.int64], block: int, request: NDArray[n
 
 def peer_ceiling(warehouse: Warehouse, question: Question) -> dict[str, Any]:
     """The unbounded hit rate under the peer's definition: replaces `ceiling` and its tokens."""
-    units = _units(warehouse, question)
+    units = units_of(warehouse, question)
     block = warehouse.prepare(question).block_size
     rows = np.flatnonzero(units.counts & (units.total > 0))
     if question.definition == "aiperf":
@@ -88,7 +93,7 @@ def peer_curve(warehouse: Warehouse, question: Question, capacity_blocks: list[i
     """
     if question.definition == "aiperf":
         raise BadQuestion("--definition aiperf knows no capacity: ask for it with `report`")
-    units = _units(warehouse, question)
+    units = units_of(warehouse, question)
     block = warehouse.prepare(question).block_size
     if capacity_blocks is None:
         from analysis.events import build_events, capacity_grid, needed_blocks

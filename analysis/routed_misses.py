@@ -57,17 +57,12 @@ def routed_to(warehouse: Warehouse, question: Question, cache: Cache, block: int
     Raises:
         BadQuestion: a policy or a number of replicas that makes no sense.
     """
-    from analysis.routing import Cell, Trace, replay
+    from analysis.routed_trace import routed_trace
+    from analysis.routing import Cell, replay
 
     loaded, arrived = warehouse.loaded(), warehouse.arrived(question.arrivals)
-    r = loaded.requests
-    duration = r["duration_s"].fill_null(np.nan).to_numpy()
-    timed = cache.insert == "finish" and not np.isnan(duration).any()
-    trace = Trace(
-        loaded.tree.parent, loaded.tree.start, loaded.tree.end, loaded.leaf, arrived.order, arrived.arrival_s,
-        loaded.session, output_tokens=r["output_tokens"].fill_null(-1).to_numpy(),
-        ttft_s=r["ttft_s"].fill_null(np.nan).to_numpy(), duration_s=duration,
-    )  # fmt: skip
+    trace = routed_trace(warehouse, question._replace(window="all", where=())).trace
+    timed = cache.insert == "finish" and trace.duration_s is not None and not np.isnan(trace.duration_s).any()
     assert cache.policy is not None
     assert cache.replicas is not None
     cell = Cell(

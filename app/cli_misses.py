@@ -45,14 +45,13 @@ def misses_command(
     """
     from analysis.divergences import divergences
     from analysis.misses import Cache, by_group, misses
-    from analysis.question import BadQuestion, check_axis, own_definition
+    from analysis.question import BadQuestion, check_axis
     from analysis.report import definition
 
     question = question_of(options)
     warehouse = opened(dataset)
     cache = Cache(capacity_tokens, ttl, replicas, policy, insert)
     try:
-        own_definition(question, "misses")
         chosen = tuple(check_axis(axis) for axis in axes) or ("all",)
         found = misses(warehouse, question, cache)
         rows = [row for axis in chosen for row in by_group(warehouse, question, found, axis)]

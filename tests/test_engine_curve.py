@@ -132,7 +132,6 @@ def test_what_an_engine_has_not(hashed: Path) -> None:
         (("curve", "--ttl", "60"), "has capacities only"),
         (("curve", "--tiers", "100,200"), "has capacities only"),
         (("curve", "--capacity-blocks", "0"), "at least one usable block"),
-        (("misses",), "misses has --definition tracetower only"),
         (("query", "sessions"), "query has --definition tracetower only"),
     ):
         assert message in run(words[0], str(hashed), *words[1:], "--definition", "vllm", code=2)

@@ -187,3 +187,23 @@ def test_groups_of_every_axis_sum_to_the_prefix_tokens(tmp_path: Any, axis: str,
     for row in rows:
         assert sum(row[cause] for cause in CAUSES) == row["prefix_tokens"]
         assert sum(row["first_seen_by_role"].values()) == row["first_seen"]
+
+
+@pytest.mark.parametrize("definition", ["kvcache-simulator", "aiperf", "vllm", "sglang"])
+@pytest.mark.parametrize("capacity", [None, 2048])
+def test_other_definitions_sum_to_the_prefix_tokens_too(tmp_path: Any, definition: str, capacity: int | None) -> None:
+    ids = [[1, 2, 3], [1, 2, 3, 4], [1, 2, 9, 8, 7], [1, 2, 3, 4, 5], [6, 6, 6], [1, 2, 3, 4]]
+    rows = [
+        {"timestamp": 1000 * t, "input_length": 512 * len(row) - 7, "output_length": 9, "hash_ids": row}
+        for t, row in enumerate(ids)
+    ]
+    (tmp_path / "rows.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    run("ingest", tmp_path / "rows.jsonl", "-o", tmp_path / "ds", "--json")
+    size = [] if capacity is None else ["--capacity-tokens", capacity]
+    arguments = ["misses", tmp_path / "ds", "--definition", definition, *size, "--json"]
+    if definition == "aiperf" and capacity is not None:
+        assert CliRunner().invoke(group, [str(a) for a in arguments]).exit_code == 2
+        return
+    (row,) = run(*arguments)["rows"]
+    assert sum(row[cause] for cause in CAUSES) == row["prefix_tokens"] == sum(r["input_length"] for r in rows)
+    assert all(row[cause] >= 0 for cause in CAUSES)
