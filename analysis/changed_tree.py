@@ -14,30 +14,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from analysis.changed_marks import Change, collect, mapped, marks_of
 from traces.prefixes import LEAF_BASE, ROOT_BASE, VIRTUAL, Batch, PrefixTree
 
 NODE_BITS = np.uint64(32)
 """A unit's id in the new tree: its old node, and its place in it."""
 
 CONSTANT = np.uint64(1 << 63)
-
-
-class Change(NamedTuple):
-    """Changes between a prompt and the previous one, p rows.
-
-    Attributes:
-        row, previous_row: int64[p], the two requests.
-        line_token: int64[p], where the changed lines begin in both.
-        line_tokens, previous_line_tokens: int64[p], their lengths (0: nothing).
-        resumed_tokens: int64[p], tokens alike right behind them.
-    """
-
-    row: NDArray[np.int64]
-    previous_row: NDArray[np.int64]
-    line_token: NDArray[np.int64]
-    line_tokens: NDArray[np.int64]
-    previous_line_tokens: NDArray[np.int64]
-    resumed_tokens: NDArray[np.int64]
 
 
 class ChangedTree(NamedTuple):
@@ -49,15 +32,6 @@ class ChangedTree(NamedTuple):
     end: NDArray[np.int64]
     leaf: NDArray[np.int64]
     moved: NDArray[np.int64]
-
-
-class _Marks(NamedTuple):
-    """Marks by node: of node v those from first[v] to first[v + 1]; above[v]: how many lie on the path to v."""
-
-    first: NDArray[np.int64]
-    begin: NDArray[np.int64]
-    stop: NDArray[np.int64]
-    above: NDArray[np.int64]
 
 
 def changed_tree(
@@ -86,7 +60,7 @@ def changed_tree(
     """
     up, begin, reach = (np.ascontiguousarray(a, np.int64) for a in (parent, start, end))
     leaves = np.ascontiguousarray(leaf, np.int64)
-    marks = _marks(up, begin, leaves, change)
+    marks = marks_of(up, begin, leaves, change)
     count = len(leaves)
     fill = np.zeros(count, np.int64)  # tokens of the constant line, by row
     if constant:
@@ -136,93 +110,6 @@ def changed_tree(
     )
 
 
-def _marks(parent: Any, start: Any, leaf: Any, change: Change) -> _Marks:
-    rows = np.concatenate([change.row, change.previous_row])
-    begin = np.concatenate([change.line_token, change.line_token])
-    stop = begin + np.concatenate([change.line_tokens, change.previous_line_tokens])
-    node = _nodes_at(parent, start, leaf[rows], np.maximum(stop, 1))
-    told = np.unique(np.stack([node, begin, stop], axis=1), axis=0)
-    first = np.searchsorted(told[:, 0], np.arange(len(parent) + 1)).astype(np.int64)
-    own = np.diff(first)
-    return _Marks(first, np.ascontiguousarray(told[:, 1]), np.ascontiguousarray(told[:, 2]), _sum_above(parent, own))
-
-
-@njit(cache=True)
-def _nodes_at(parent: Any, start: Any, leaf: Any, stop: Any) -> Any:
-    """The node of each path that holds the last token before `stop`."""
-    out = np.empty(len(leaf), np.int64)
-    for i in range(len(leaf)):
-        node = leaf[i]
-        while node > 0 and start[node] >= stop[i]:
-            node = parent[node]
-        out[i] = node
-    return out
-
-
-@njit(cache=True)
-def _sum_above(parent: Any, own: Any) -> Any:
-    """Σ of `own` on the path to each node; parents may have larger ids."""
-    out = np.full(len(parent), -1, np.int64)
-    out[0] = own[0]
-    stack = np.empty(len(parent), np.int64)
-    for node in range(len(parent)):
-        top = 0
-        at = node
-        while out[at] < 0:
-            stack[top] = at
-            top += 1
-            at = parent[at]
-        while top > 0:
-            top -= 1
-            child = stack[top]
-            out[child] = out[parent[child]] + own[child]
-    return out
-
-
-@njit(cache=True)
-def _collect(
-    parent: Any, first: Any, begin: Any, stop: Any, above: Any, leaf: Any, length: Any, low: Any, high: Any
-) -> int:
-    """The marks on the path to `leaf`, sorted and joined where they overlap, in `low` and `high`; returns how many."""
-    found = 0
-    node = leaf
-    while node >= 0 and above[node] > 0:
-        for m in range(first[node], first[node + 1]):
-            if stop[m] > length or found == len(low):
-                continue
-            i = found
-            while i > 0 and (low[i - 1] > begin[m] or (low[i - 1] == begin[m] and high[i - 1] > stop[m])):
-                low[i] = low[i - 1]
-                high[i] = high[i - 1]
-                i -= 1
-            low[i] = begin[m]
-            high[i] = stop[m]
-            found += 1
-        node = parent[node]
-    kept = 0
-    for i in range(found):
-        if kept > 0 and low[i] <= high[kept - 1] and (low[i] < high[kept - 1] or low[i] == low[kept - 1]):
-            high[kept - 1] = max(high[kept - 1], high[i])
-        else:
-            low[kept] = low[i]
-            high[kept] = high[i]
-            kept += 1
-    return kept
-
-
-@njit(cache=True)
-def _mapped(low: Any, high: Any, marks: Any, fill: Any, token: Any) -> Any:
-    """Where token position `token` lies once the marks before it are replaced; a mark that straddles it counts as
-    replaced up to there, without its constant line."""
-    out = token
-    for i in range(marks):
-        if high[i] <= token:
-            out += fill - (high[i] - low[i])
-        elif low[i] < token:
-            out -= token - low[i]
-    return out
-
-
 @njit(cache=True)
 def _plan(
     parent: Any, start: Any, end: Any, leaf: Any, order: Any, session: Any, match_row: Any, match_tokens: Any,
@@ -241,11 +128,11 @@ def _plan(
         if node < 0:
             continue
         n = end[node]
-        marks = _collect(parent, first, begin, stop, above, node, n, low, high)
+        marks = collect(parent, first, begin, stop, above, node, n, low, high)
         base, keep, at = -1, np.int64(0), np.int64(0)
         p = match_row[row]
         if p >= 0 and match_tokens[row] > 0:
-            others = _collect(parent, first, begin, stop, above, leaf[p], end[leaf[p]], base_low, base_high)
+            others = collect(parent, first, begin, stop, above, leaf[p], end[leaf[p]], base_low, base_high)
             at = match_tokens[row]
             # a change that goes on behind what both share is not the same change in both
             for i in range(marks):
@@ -255,14 +142,14 @@ def _plan(
                 if base_low[i] < at < base_high[i] or (base_high[i] == base_low[i] == at):
                     at = base_low[i]
             base = p
-            keep = _mapped(base_low, base_high, others, fill[p], at)
+            keep = mapped(base_low, base_high, others, fill[p], at)
             # an empty change right at the end of what is kept belongs to the rest
         x = pair[row]
         if x >= 0:
             q = previous_row[x]
-            others = _collect(parent, first, begin, stop, above, leaf[q], end[leaf[q]], base_low, base_high)
+            others = collect(parent, first, begin, stop, above, leaf[q], end[leaf[q]], base_low, base_high)
             reach = line_token[x] + previous_line_tokens[x] + resumed[x]
-            kept = _mapped(base_low, base_high, others, fill[q], reach)
+            kept = mapped(base_low, base_high, others, fill[q], reach)
             if kept >= keep:
                 base = q
                 keep = kept

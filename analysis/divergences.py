@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis.changed_tree import Change, changed_tree
+from analysis.changed_marks import Change
+from analysis.changed_tree import changed_tree
 from analysis.misses import matches
 from analysis.question import Question
 from analysis.reuse import reuse
@@ -52,6 +53,12 @@ def parted(warehouse: Warehouse, question: Question) -> pl.DataFrame:
         )
         .join(warehouse.grouped(question, "all").select("row"), on="row", how="semi", maintain_order="left")
     )
+    table = _within_prompts(
+        table.with_columns(
+            own_tokens=pl.Series(prefix[table["row"].to_numpy()]),
+            previous_tokens=pl.Series(prefix[table["previous_row"].to_numpy()]),
+        )
+    )
     row, previous = table["row"].to_numpy(), table["previous_row"].to_numpy()
     lost = np.minimum(prefix[row], prefix[previous]) - np.maximum(found.tokens[row], table["start_token"].to_numpy())
     transition = kinds["transition"].gather(row)
@@ -72,6 +79,20 @@ def parted(warehouse: Warehouse, question: Question) -> pl.DataFrame:
             .otherwise(pl.coalesce("kind", pl.col("transition").replace(_PLAIN)))
         )
         .drop("follows", "in_place", "edited")
+    )
+
+
+def _within_prompts(table: pl.DataFrame) -> pl.DataFrame:
+    """The rows whose lengths fit their prompts: those of a dataset from elsewhere may not, and they are walked by."""
+    lengths = ("start_token", "line_token", "line_tokens", "previous_line_tokens", "resumed_tokens")
+    mine = pl.col("line_token") + pl.col("line_tokens") + pl.col("resumed_tokens")
+    theirs = pl.col("line_token") + pl.col("previous_line_tokens") + pl.col("resumed_tokens")
+    return table.drop_nulls([*lengths, "keeps_end"]).filter(
+        pl.min_horizontal(*lengths) >= 0,
+        pl.col("start_token") <= pl.min_horizontal("own_tokens", "previous_tokens"),
+        pl.max_horizontal(*lengths) < 1 << 60,
+        mine <= pl.col("own_tokens"),
+        theirs <= pl.col("previous_tokens"),
     )
 
 

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.changed_tree import Change, changed_tree
+from analysis.changed_marks import Change
+from analysis.changed_tree import changed_tree
 from analysis.divergences import divergences
 from analysis.heavy_paths import heavy_paths
 from analysis.miss_causes import longest_matches
@@ -149,3 +150,14 @@ def test_the_table_holds_no_text(tmp_path: Path) -> None:
     for column in frame.get_columns():
         if column.dtype == pl.String:
             assert not any(secret in str(value) for value in column)
+
+
+def test_lengths_that_fit_no_prompt_are_left_out(tmp_path: Path) -> None:
+    text = "".join(f"rule {i}: be ok\n" for i in range(20))
+    assert told(tmp_path, [f"id={v};\n{text}" for v in ("a1f3", "9c0e")], 8) != []
+    dataset = open_dataset(tmp_path / "ds").dataset
+    path = dataset.table_path("divergences")
+    whole = pl.read_parquet(path)
+    for name, value in (("resumed_tokens", 1 << 50), ("line_token", -5), ("line_tokens", 10_000), ("keeps_end", None)):
+        whole.with_columns(pl.lit(value, dtype=whole.schema[name]).alias(name)).write_parquet(path)
+        assert divergences(open_dataset(tmp_path / "ds"), Question(block_size=8)) == []

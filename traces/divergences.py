@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
 from traces.divergence_kinds import Side, name_kind
 from traces.prefixes import PrefixTree
+from traces.prompt_pairs import holds_end, pairs_that_part, parts_before, resume, units_from
 from traces.records import ROLES
 from traces.schema import DIVERGENCES, polars_schema
 from traces.tokens import load_tokenizer
@@ -73,8 +73,8 @@ def divergence_table(
     source = rows["source_id"].to_numpy()
     step = native[source] if len(native) else np.ones(len(leaf), np.int64)
     order = _in_sessions(rows["session_id"], rows["turn"])
-    row, previous, shared = _pairs(nodes["parent"], nodes["end"], leaf, rows["session_id"].fill_null(-1).to_numpy(),
-                                   step, order)  # fmt: skip
+    session = rows["session_id"].fill_null(-1).to_numpy()
+    row, previous, shared = pairs_that_part(nodes["parent"], nodes["end"], leaf, session, step, order)
     ids, compaction = rows["request_id"].to_numpy(), rows["compaction"].fill_null(False).to_numpy()
     texts = _Texts()
     told = []
@@ -152,7 +152,7 @@ def _place(
         int(k.tokens[span.line : span.cut_k].sum()),
         int(q.tokens[span.line : span.cut_q].sum()),
         int(k.tokens[span.cut_k : span.cut_k + span.alike].sum()),
-        bool(_holds_end(q.id, q.explicit, k.id, k.explicit, at, max(1, END_TOKENS // native))),
+        bool(holds_end(q.id, q.explicit, k.id, k.explicit, at, max(1, END_TOKENS // native))),
         kind,
     )
 
@@ -160,7 +160,7 @@ def _place(
 def _units(tree: PrefixTree, leaf: int, begin: int) -> Units:
     nodes = tree.nodes
     return Units(
-        *_gather(
+        *units_from(
             nodes.parent, nodes.start, nodes.end, nodes.per_unit, nodes.offset, nodes.value, nodes.role, nodes.pool,
             leaf, begin, LONGEST_HIDDEN_RUN,
         )
@@ -234,7 +234,7 @@ def _span(q: Units, k: Units, at: int, native: int, words: _Vocabulary | None) -
     cuts_q, cuts_k = _cuts(ends_q, framed, at), _cuts(ends_k, framed, at)
     single_bytes = words is not None and len(words.tokens) <= 256
     least = max(1, (4 * LEAST_ALIKE_TOKENS if single_bytes else LEAST_ALIKE_TOKENS) // native)
-    cut_q, cut_k, alike = _resume(q.id, q.explicit, k.id, k.explicit, cuts_q, cuts_k, least)
+    cut_q, cut_k, alike = resume(q.id, q.explicit, k.id, k.explicit, cuts_q, cuts_k, least)
     if min(cut_q, cut_k) == framed:
         line = framed
     return _Span(line, int(cuts_q[1]), int(cuts_k[1]), int(cut_q), int(cut_k), int(alike), least)
@@ -250,151 +250,4 @@ def _cuts(ends: NDArray[np.bool_], line: int, at: int) -> NDArray[np.int64]:
 
 def _message(tree: PrefixTree, leaf: int, common: int) -> int:
     nodes = tree.nodes
-    return int(_parts_before(nodes.parent, nodes.start, nodes.end, nodes.role, leaf, common, TEMPLATE))
-
-
-@njit(cache=True)
-def _parts_before(parent: Any, start: Any, end: Any, role: Any, leaf: Any, common: Any, template: Any) -> Any:
-    """How many parts of messages come before the one that holds token `common`."""
-    depth = 0
-    node = leaf
-    while node > 0:
-        depth += 1
-        node = parent[node]
-    path = np.empty(depth, np.int64)
-    node = leaf
-    for i in range(depth - 1, -1, -1):
-        path[i] = node
-        node = parent[node]
-    parts = 0
-    last = -1
-    for node in path:
-        if start[node] > common:
-            break
-        if role[node] == template:
-            last = -1
-        elif role[node] != last:
-            parts += 1
-            last = role[node]
-    return parts - 1 if last >= 0 else parts
-
-
-@njit(cache=True)
-def _pairs(parent: Any, end: Any, leaf: Any, session: Any, native: Any, order: Any) -> Any:
-    count = len(order)
-    row = np.empty(count, np.int64)
-    previous = np.empty(count, np.int64)
-    shared = np.empty(count, np.int64)
-    found = 0
-    q = -1
-    for r in order:
-        if q >= 0 and session[q] != session[r]:
-            q = -1
-        if leaf[r] < 0:
-            continue
-        if q >= 0:
-            a, b = leaf[q], leaf[r]
-            while a != b:  # parents may have larger ids, so the deeper end climbs
-                if end[a] > end[b] or (end[a] == end[b] and a != 0):
-                    a = parent[a]
-                else:
-                    b = parent[b]
-            step = native[r]
-            if end[a] < min(end[leaf[q]], end[leaf[r]]) // step * step:
-                row[found] = r
-                previous[found] = q
-                shared[found] = end[a] // step * step
-                found += 1
-        q = r
-    return row[:found], previous[:found], shared[:found]
-
-
-@njit(cache=True)
-def _gather(
-    parent: Any,
-    start: Any,
-    end: Any,
-    per_unit: Any,
-    offset: Any,
-    value: Any,
-    role: Any,
-    pool: Any,
-    leaf: Any,
-    begin: Any,
-    longest: Any,
-) -> Any:
-    """Units of the path to `leaf` from token `begin` on; of a virtual run `longest` units and the rest as one."""
-    count = 0
-    node = leaf
-    while node > 0 and end[node] > begin:
-        units = (end[node] - start[node]) // per_unit[node] - max(0, (begin - start[node]) // per_unit[node])
-        count += units if offset[node] >= 0 else min(units, longest + 1)
-        node = parent[node]
-    ids = np.empty(count, np.uint64)
-    explicit = np.empty(count, np.bool_)
-    roles = np.empty(count, np.int8)
-    tokens = np.empty(count, np.int64)
-    starts = np.zeros(count, np.bool_)
-    at = count
-    node = leaf
-    while node > 0 and end[node] > begin:
-        skip = max(0, (begin - start[node]) // per_unit[node])
-        units = (end[node] - start[node]) // per_unit[node] - skip
-        shown = units if offset[node] >= 0 else min(units, longest + 1)
-        at -= shown
-        for i in range(shown):
-            if offset[node] >= 0:
-                ids[at + i] = pool[offset[node] + skip + i]
-            else:
-                ids[at + i] = value[node] + np.uint64(skip + i)
-        explicit[at : at + shown] = offset[node] >= 0
-        roles[at : at + shown] = role[node]
-        tokens[at : at + shown] = per_unit[node]
-        if shown < units:
-            tokens[at + longest] = per_unit[node] * (units - longest)
-            ids[at + longest] ^= np.uint64(units) << np.uint64(16)  # alike only where as much is left
-        starts[at] = skip == 0
-        node = parent[node]
-    return ids, explicit, roles, tokens, starts
-
-
-@njit(cache=True)
-def _resume(ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, cuts_q: Any, cuts_k: Any, least: Any) -> Any:
-    """The ends of the fewest changed lines behind which the two go on alike, and how far; else one line each, and 0.
-
-    Alike are at least `least` units, or a quarter of that where a prompt ends with them.
-    """
-    for lines in range(1, len(cuts_q) + len(cuts_k) - 1):
-        best = 0
-        found_q, found_k = 0, 0
-        for i in range(lines + 1):
-            j = lines - i
-            if i >= len(cuts_q) or j >= len(cuts_k):
-                continue
-            a, b = cuts_q[i], cuts_k[j]
-            left = min(len(ids_q) - a, len(ids_k) - b)
-            same = 0
-            while same < left and ids_q[a + same] == ids_k[b + same] and explicit_q[a + same] == explicit_k[b + same]:
-                same += 1
-            if same > best and (same >= least or (same == left and lines <= 3 and 4 * same >= least)):
-                best = same
-                found_q, found_k = a, b
-        if best > 0:
-            return found_q, found_k, best
-    return cuts_q[1], cuts_k[1], 0
-
-
-@njit(cache=True)
-def _holds_end(ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, at: Any, window: Any) -> bool:
-    """Whether the last `window` units of q, behind `at`, stand somewhere in k behind `at`."""
-    size = min(window, len(ids_q) - at)
-    if size < window // 4 or size < 1:
-        return False
-    first = len(ids_q) - size
-    for b in range(at, len(ids_k) - size + 1):
-        i = 0
-        while i < size and ids_q[first + i] == ids_k[b + i] and explicit_q[first + i] == explicit_k[b + i]:
-            i += 1
-        if i == size:
-            return True
-    return False
+    return int(parts_before(nodes.parent, nodes.start, nodes.end, nodes.role, leaf, common, TEMPLATE))

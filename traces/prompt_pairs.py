@@ -1,0 +1,156 @@
+"""Walks over the prompts of a tree with its units: who parts where, what stands behind, where two go on alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def parts_before(parent: Any, start: Any, end: Any, role: Any, leaf: Any, common: Any, template: Any) -> Any:
+    """How many parts of messages come before the one that holds token `common`."""
+    depth = 0
+    node = leaf
+    while node > 0:
+        depth += 1
+        node = parent[node]
+    path = np.empty(depth, np.int64)
+    node = leaf
+    for i in range(depth - 1, -1, -1):
+        path[i] = node
+        node = parent[node]
+    parts = 0
+    last = -1
+    for node in path:
+        if start[node] > common:
+            break
+        if role[node] == template:
+            last = -1
+        elif role[node] != last:
+            parts += 1
+            last = role[node]
+    return parts - 1 if last >= 0 else parts
+
+
+@njit(cache=True)
+def pairs_that_part(parent: Any, end: Any, leaf: Any, session: Any, native: Any, order: Any) -> Any:
+    """Consecutive prompts of a session that part before either ends: rows, previous rows, tokens in shared blocks."""
+    count = len(order)
+    row = np.empty(count, np.int64)
+    previous = np.empty(count, np.int64)
+    shared = np.empty(count, np.int64)
+    found = 0
+    q = -1
+    for r in order:
+        if q >= 0 and session[q] != session[r]:
+            q = -1
+        if leaf[r] < 0:
+            continue
+        if q >= 0:
+            a, b = leaf[q], leaf[r]
+            while a != b:  # parents may have larger ids, so the deeper end climbs
+                if end[a] > end[b] or (end[a] == end[b] and a != 0):
+                    a = parent[a]
+                else:
+                    b = parent[b]
+            step = native[r]
+            if end[a] < min(end[leaf[q]], end[leaf[r]]) // step * step:
+                row[found] = r
+                previous[found] = q
+                shared[found] = end[a] // step * step
+                found += 1
+        q = r
+    return row[:found], previous[:found], shared[:found]
+
+
+@njit(cache=True)
+def units_from(
+    parent: Any,
+    start: Any,
+    end: Any,
+    per_unit: Any,
+    offset: Any,
+    value: Any,
+    role: Any,
+    pool: Any,
+    leaf: Any,
+    begin: Any,
+    longest: Any,
+) -> Any:
+    """Units of the path to `leaf` from token `begin` on; of a virtual run `longest` units and the rest as one."""
+    count = 0
+    node = leaf
+    while node > 0 and end[node] > begin:
+        units = (end[node] - start[node]) // per_unit[node] - max(0, (begin - start[node]) // per_unit[node])
+        count += units if offset[node] >= 0 else min(units, longest + 1)
+        node = parent[node]
+    ids = np.empty(count, np.uint64)
+    explicit = np.empty(count, np.bool_)
+    roles = np.empty(count, np.int8)
+    tokens = np.empty(count, np.int64)
+    starts = np.zeros(count, np.bool_)
+    at = count
+    node = leaf
+    while node > 0 and end[node] > begin:
+        skip = max(0, (begin - start[node]) // per_unit[node])
+        units = (end[node] - start[node]) // per_unit[node] - skip
+        shown = units if offset[node] >= 0 else min(units, longest + 1)
+        at -= shown
+        for i in range(shown):
+            if offset[node] >= 0:
+                ids[at + i] = pool[offset[node] + skip + i]
+            else:
+                ids[at + i] = value[node] + np.uint64(skip + i)
+        explicit[at : at + shown] = offset[node] >= 0
+        roles[at : at + shown] = role[node]
+        tokens[at : at + shown] = per_unit[node]
+        if shown < units:
+            tokens[at + longest] = per_unit[node] * (units - longest)
+            ids[at + longest] ^= np.uint64(units) << np.uint64(16)  # alike only where as much is left
+        starts[at] = skip == 0
+        node = parent[node]
+    return ids, explicit, roles, tokens, starts
+
+
+@njit(cache=True)
+def resume(ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, cuts_q: Any, cuts_k: Any, least: Any) -> Any:
+    """The ends of the fewest changed lines behind which the two go on alike, and how far; else one line each, and 0.
+
+    Alike are at least `least` units, or a quarter of that where a prompt ends with them.
+    """
+    for lines in range(1, len(cuts_q) + len(cuts_k) - 1):
+        best = 0
+        found_q, found_k = 0, 0
+        for i in range(lines + 1):
+            j = lines - i
+            if i >= len(cuts_q) or j >= len(cuts_k):
+                continue
+            a, b = cuts_q[i], cuts_k[j]
+            left = min(len(ids_q) - a, len(ids_k) - b)
+            same = 0
+            while same < left and ids_q[a + same] == ids_k[b + same] and explicit_q[a + same] == explicit_k[b + same]:
+                same += 1
+            if same > best and (same >= least or (same == left and lines <= 3 and 4 * same >= least)):
+                best = same
+                found_q, found_k = a, b
+        if best > 0:
+            return found_q, found_k, best
+    return cuts_q[1], cuts_k[1], 0
+
+
+@njit(cache=True)
+def holds_end(ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, at: Any, window: Any) -> bool:
+    """Whether the last `window` units of q, behind `at`, stand somewhere in k behind `at`."""
+    size = min(window, len(ids_q) - at)
+    if size < window // 4 or size < 1:
+        return False
+    first = len(ids_q) - size
+    for b in range(at, len(ids_k) - size + 1):
+        i = 0
+        while i < size and ids_q[first + i] == ids_k[b + i] and explicit_q[first + i] == explicit_k[b + i]:
+            i += 1
+        if i == size:
+            return True
+    return False
