@@ -20,11 +20,12 @@ def frontier(rows: pl.DataFrame, band: Sequence[float] | None) -> Any:
         rows: policy, hit_rate, vmr_running_requests, p99_running_requests, one_cache_hit_rate, dominated.
         band: 95 % of one look at loads that are pure luck, shaded; None: not drawn.
     """
+    places = _places(rows)
     text = charts.limited(rows).with_columns(
         rate=pl.col("hit_rate").map_elements(formats.rate, pl.String),
         spread=pl.col("vmr_running_requests").map_elements(lambda v: formats.plain(v, 2), pl.String),
         side=pl.when("dominated").then(pl.lit("dominated")).otherwise(pl.lit("on the frontier")),
-        place=pl.Series(_places(rows), dtype=pl.Float64),
+        place=pl.Series(places, dtype=pl.Float64),
     )
     highest = float(rows["vmr_running_requests"].max() or 0)  # type: ignore[arg-type]
     log = highest > 4  # herding policies would push all others into one corner
@@ -36,8 +37,11 @@ def frontier(rows: pl.DataFrame, band: Sequence[float] | None) -> Any:
     shown = [*rows["hit_rate"].to_list(), *rows["one_cache_hit_rate"].to_list()]
     low, high = min(shown), max(shown)
     margin = max(0.01, 0.12 * (high - low))
-    axis = alt.Axis(title="Hit rate", labelExpr="format(datum.value * 100, '.3~f') + ' %'", tickCount=6)
-    y_scale = alt.Scale(domain=[max(0.0, low - margin), min(1.0, high + margin)], nice=False)
+    axis = alt.Axis(
+        title="Hit rate", labelExpr="datum.value > 1 ? '' : format(datum.value * 100, '.3~f') + ' %'", tickCount=6
+    )
+    ends = [max(0.0, low - margin), min(1.0, high + margin), *places]  # names may stand above 100 %
+    y_scale = alt.Scale(domain=[min(ends), max(ends)], nice=False)
     colour = alt.Color(
         "side:N", legend=alt.Legend(orient="top", title=None),
         scale=alt.Scale(domain=["on the frontier", "dominated"], range=[charts.ALL, charts.NEUTRAL]),
@@ -59,22 +63,15 @@ def frontier(rows: pl.DataFrame, band: Sequence[float] | None) -> Any:
     )
     layers = []
     if band is not None:
-        luck = alt.Chart(pl.DataFrame({"low": [band[0]], "high": [min(band[1], highest * 1.15 if log else max(band))]}))
+        luck = alt.Chart(pl.DataFrame({"low": [band[0]], "high": [min(band[1], 1.15 * max(highest, 1))]}))
         layers.append(
             luck.mark_rect(color=charts.NEUTRAL, opacity=0.13, clip=True).encode(
                 x=alt.X("low:Q", scale=scale), x2="high:Q"
             )
         )
     best = float(rows["one_cache_hit_rate"].mean() or 0)  # type: ignore[arg-type]
-    rule = alt.Chart(pl.DataFrame({"rate": [best], "text": [f"one shared cache {formats.rate(best)}"]})).encode(
-        y=alt.Y("rate:Q", scale=y_scale)
-    )
+    rule = alt.Chart(pl.DataFrame({"rate": [best]})).encode(y=alt.Y("rate:Q", scale=y_scale))
     layers.append(rule.mark_rule(strokeDash=[6, 4], color=charts.NEUTRAL, strokeWidth=1.5))
-    layers.append(
-        rule.mark_text(align="left", baseline="bottom", dx=6, dy=-4, color=charts.NEUTRAL).encode(
-            x=alt.value(0), text="text:N"
-        )
-    )
     edge = base.transform_filter("datum.side == 'on the frontier'").mark_line(
         color=charts.ALL, opacity=0.35, strokeWidth=1.5, interpolate="step-after"
     )
@@ -109,7 +106,7 @@ def load_map(rows: pl.DataFrame) -> Any:
         .encode(
             x=alt.X(
                 "from_s:Q", title="Time since the first arrival", scale=alt.Scale(nice=False),
-                axis=alt.Axis(labelExpr=formats.VEGA_SECONDS),
+                axis=alt.Axis(labelExpr=formats.VEGA_SECONDS, values=_round_times(rows["to_s"].to_list())),
             ),
             x2="to_s:Q",
             y=alt.Y("replica:O", title="Replica", axis=alt.Axis(labelOverlap="greedy")),
@@ -123,8 +120,16 @@ def load_map(rows: pl.DataFrame) -> Any:
                 alt.Tooltip("said:N", title="In flight, mean"),
             ],
         )
-        .properties(height=min(480, 22 * replicas + 90))
+        .properties(height=min(480, 24 * replicas + 120))
     )  # fmt: skip
+
+
+def _round_times(seconds: Sequence[float]) -> list[float]:
+    """At most nine ticks at round times up to the last of `seconds`."""
+    last = max(seconds)
+    steps = (1, 5, 15, 60, 300, 900, 1800, 3600, 10_800, 21_600, 43_200, 86_400, 604_800)
+    step = next((s for s in steps if last / s <= 8), last / 8)
+    return [step * k for k in range(int(last / step) + 1)]
 
 
 def objective_map(rows: pl.DataFrame, order: Sequence[str]) -> Any:
@@ -133,7 +138,12 @@ def objective_map(rows: pl.DataFrame, order: Sequence[str]) -> Any:
         x=alt.X(
             "fleet:N", sort=list(order), title="Replicas × cache of each", axis=alt.Axis(orient="top", labelAngle=0)
         ),
-        y=alt.Y("policy:N", title=None, sort=rows["policy"].unique(maintain_order=True).to_list()),
+        y=alt.Y(
+            "policy:N",
+            title=None,
+            sort=rows["policy"].unique(maintain_order=True).to_list(),
+            axis=alt.Axis(labelLimit=200),
+        ),
         tooltip=[
             alt.Tooltip("policy:N", title="Policy"),
             alt.Tooltip("fleet:N", title="Fleet"),

@@ -37,7 +37,8 @@ def draw(replicas: int, each: int, rows: Sequence[dict[str, Any]] = ()) -> None:
         "adds nothing to luck."
     )
     with sidebar.guarded():
-        a, b, c, d = st.columns(4)
+        a, b = st.columns(2)
+        c, d = st.columns(2)
         n = int(a.number_input("Replicas", 1, 500, replicas, key=f"luck-n-{replicas}"))
         s = int(
             b.number_input(

@@ -91,7 +91,7 @@ def _frontier(asked: Asked, run: Run, edge: list[Row], of: list[Row]) -> None:
     st.subheader("Hit rate against load", anchor=False)
     st.caption(
         "Up is fewer tokens to compute, left is a more even load; either alone can be gamed. Shaded: what one look at "
-        "loads of pure luck shows, 95 %."
+        "loads of pure luck shows, 95 %. Dashed: one shared cache of the same total size. Means over seeds."
     )
     chart = charts.frontier(frame, of[0]["vmr_band"])
     words = ", ".join(

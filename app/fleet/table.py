@@ -50,21 +50,21 @@ COLUMNS: dict[str, tuple[Callable[[Row], str], str]] = {
     "Hit rate": (
         _with_interval("hit_rate", formats.rate, lambda v: f"{100 * v:.1f}"), "hit_rate",
     ),
-    "Variance / mean": (
+    "VMR": (
         _with_interval("vmr", lambda v: formats.plain(v, 2), lambda v: f"{v:.2f}"), "vmr_running_requests",
     ),
     "p99 running": (_number("p99_running_requests", 1), "p99_running_requests"),
-    "Max / mean load": (_number("max_over_mean_load", 2), "max_over_mean_load"),
-    "Lost by placement, points": (_loss("loss_placement"), "loss_placement"),
-    "Lost by capacity, points": (_loss("loss_capacity"), "loss_capacity"),
-    "Cold prefill tokens": (lambda row: formats.tokens(row["cold_prefill_tokens"]), "cold_prefill_tokens"),
+    "Max / mean": (_number("max_over_mean_load", 2), "max_over_mean_load"),
+    "Lost: placement": (_loss("loss_placement"), "loss_placement"),
+    "Lost: capacity": (_loss("loss_capacity"), "loss_capacity"),
+    "Cold tokens": (lambda row: formats.tokens(row["cold_prefill_tokens"]), "cold_prefill_tokens"),
     "Duty cycle": (lambda row: formats.rate(row["duty_cycle"], 0), "duty_cycle"),
-    "Sessions moved": (_rounded("session_moves"), "session_moves"),
+    "Moves": (_rounded("session_moves"), "session_moves"),
     "TTFT p50": (_band("ttft_s_p50"), "ttft_s"),
     "TTFT p99": (_band("ttft_s_p99"), "ttft_s"),
     "Waited": (_rounded("queued_requests"), "queued_requests"),
-    "Variance / mean of sessions": (_number("vmr_sessions", 2), "vmr_sessions"),
-    "Held twice, tokens": (lambda row: formats.tokens(row["duplicate_resident_tokens"]), "duplicate_resident_tokens"),
+    "VMR of sessions": (_number("vmr_sessions", 2), "vmr_sessions"),
+    "Held twice": (lambda row: formats.tokens(row["duplicate_resident_tokens"]), "duplicate_resident_tokens"),
     "Most of one session": (_rounded("max_in_flight_per_session"), "max_in_flight_per_session"),
 }  # fmt: skip
 """Heading -> (how a row's cell is written, the figure it shows)."""
@@ -99,6 +99,17 @@ def policies(rows: Sequence[Row]) -> None:
         for heading, (_, figure) in COLUMNS.items()
     }  # fmt: skip
     st.dataframe(shown, hide_index=True, column_config=config, alt="Hit rate and load by policy")
+    band = rows[0]["vmr_band"]
+    luck = (
+        f" One look at {rows[0]['replicas']} replicas of pure luck shows {band[0]:.2f} to {band[1]:.2f} (95 %)."
+        if band is not None
+        else ""
+    )
+    st.caption(
+        f"VMR: variance over mean of the requests in flight on a replica, 0 is perfectly even.{luck} Lost: points of "
+        "hit rate against one shared cache of the same total size. Cold tokens: computed though another replica "
+        "held them."
+    )
 
 
 def reasons(rows: Sequence[Row], service: str, replicas: int) -> list[str]:
@@ -112,11 +123,11 @@ def reasons(rows: Sequence[Row], service: str, replicas: int) -> list[str]:
         )
     if service == "instant":
         why.append(
-            "**Variance over mean, p99, duty cycle, waiting**: where answers take no time nothing is in flight. "
+            "**VMR, p99, duty cycle, waiting**: where answers take no time nothing is in flight. "
             "Choose recorded durations or a model."
         )
     elif replicas == 1:
-        why.append("**Variance over mean**: one replica has nobody to differ from.")
+        why.append("**VMR**: one replica has nobody to differ from.")
     if row["ttft_s_p99"] is None and service != "instant":
         why.append(
             "**TTFT**: not every request records one. By a model and its GPUs it is estimated, as a band."
@@ -124,7 +135,7 @@ def reasons(rows: Sequence[Row], service: str, replicas: int) -> list[str]:
             else "**TTFT**: no request was served."
         )
     if row["session_moves"] is None:
-        why.append("**Sessions moved, duty cycle**: this trace names no sessions.")
+        why.append("**Moves, duty cycle**: this trace names no sessions.")
     if row["estimated_duration_requests"]:
         why.append(
             f"**Estimated durations**: {formats.count(round(row['estimated_duration_requests']))} requests record "
@@ -150,9 +161,9 @@ def pairs(found: Sequence[Row], seeds: int) -> None:
             "a": [row["a"] for row in found],
             "b": [row["b"] for row in found],
             "Hit rate, a − b in points": [span(row["hit_rate_difference"], formats.points) for row in found],
-            "Variance / mean, a − b": [span(row["vmr_difference"], signed) for row in found],
+            "VMR, a − b": [span(row["vmr_difference"], signed) for row in found],
         },
-        "Paired differences between policies", ("Hit rate, a − b in points", "Variance / mean, a − b"),
+        "Paired differences between policies", ("Hit rate, a − b in points", "VMR, a − b"),
     )  # fmt: skip
     st.caption(
         f"95 % interval of the mean difference over {seeds} seeds, each pair under the same seeds."
