@@ -17,7 +17,10 @@ MOST_LOST = 0.02  # of the hit rate, against one shared cache of the same total 
 
 @cache
 def closed_loop(seed: int, replicas: int, duty: float) -> ClosedLoop:
-    return closed_loop_trace(seed=seed, replicas=replicas, duty=duty, rounds=2.0)
+    # enough sessions for time averages to settle, few enough to be quick
+    return closed_loop_trace(
+        seed=seed, replicas=replicas, duty=duty, rounds=3.0 if replicas < 50 and duty > 0.6 else 2.0
+    )
 
 
 @cache
