@@ -94,7 +94,10 @@ def test_delta_rows_leave_the_answer_out(trace: Warehouse, tmp_path: Path) -> No
     assert [(r["session_id"], r["input_length"], r["output_length"]) for r in rows] == [
         ("c0", 10, 3), ("c1", 10, 1), ("c0", 4, 5),
     ]  # fmt: skip
-    assert rows[2] == {"session_id": "c0", "input_length": 4, "output_length": 5, "delay": 2000.5}
+    used = {i for r in rows[:2] for i in r["hash_ids"]}
+    assert rows[2].keys() == {"session_id", "input_length", "output_length", "hash_ids", "delay"}
+    assert rows[2]["delay"] == 2000.5
+    assert len(set(rows[2]["hash_ids"]) - used) == 1
 
 
 def test_delta_starts_anew_where_a_prompt_does_not_extend_the_answer(tmp_path: Path) -> None:

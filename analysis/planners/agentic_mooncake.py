@@ -17,6 +17,7 @@ from analysis.planners.output import milliseconds, new_file
 
 _JSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
 SCHEMA, VERSION = "dynamo.agentic_mooncake", 2
+_KEPT = 64  # how many requests of a session may run at once
 
 
 def write(out: Outgoing, path: Path) -> Written:
@@ -51,9 +52,14 @@ def write(out: Outgoing, path: Path) -> Written:
             file.write(orjson.dumps({k: v for k, v in record.items() if v is not None}, option=_JSON))
             ends.sent(row, row.session is not None and last.get(row.session) == row.number)
             count += 1
+    notes = [f"{joins:,} requests wait for a sub-agent to end", "stop reasons and roles have no place in this format"]
+    if ends.overlapping:
+        notes.append(
+            f"{ends.overlapping:,} requests were sent while all earlier ones of their session ran: a replay waits"
+        )
     return Written(
         count,
-        [f"{joins:,} requests wait for a sub-agent to end", "stop reasons and roles have no place in this format"],
+        notes,
         [
             f"aisimulate predict -c config.yaml   # traffic.source: {{type: trace, paths: [{path}], "
             "format: agentic_mooncake}, traffic.load: {type: trace_timestamps, agentic_lanes: 8}",
@@ -72,7 +78,8 @@ class _Ends:
     """When the requests that others wait for ended."""
 
     def __init__(self) -> None:
-        self._end: dict[int, tuple[int, float | None]] = {}  # session -> its last request and when it ended
+        self.overlapping = 0
+        self._open: dict[int, list[tuple[int, float | None]]] = {}  # session -> its last requests and when they ended
         self._ended: dict[int, list[tuple[int, float]]] = {}  # session -> sub-agents' last requests not joined yet
         self._request_end: dict[int, float | None] = {}
 
@@ -81,7 +88,7 @@ class _Ends:
         if row.session is None:
             return found
         if row.previous is not None:
-            found.append(_wait(row, row.previous, self._end[row.session][1], "sequence"))
+            found.append(self._sequence(row, row.previous))
         elif row.spawned_by is not None and row.spawned_by < row.number:
             found.append(_wait(row, row.spawned_by, self._request_end.get(row.spawned_by), "spawn"))
         waiting = self._ended.get(row.session)
@@ -92,12 +99,22 @@ class _Ends:
             self._ended[row.session] = [w for w in waiting if w[1] > row.arrival_s]
         return found
 
+    def _sequence(self, row: Row, previous: int) -> dict[str, Any]:
+        """The session's latest request that had ended; the previous one, at its end, where none had."""
+        for number, end in reversed(self._open[row.session or 0]):
+            if end is not None and row.arrival_s is not None and end <= row.arrival_s:
+                return _wait(row, number, end, "sequence")
+        self.overlapping += self._open[row.session or 0][-1][1] is not None
+        return {"request_id": f"r{previous}", "trigger": "completion", "delay_ms": 0, "relation": "sequence"}
+
     def sent(self, row: Row, last_of_agent: bool) -> None:
         """Remember `row`, which has been written."""
         end = None if row.arrival_s is None or row.duration_s is None else row.arrival_s + row.duration_s
         if row.session is None:
             return
-        self._end[row.session] = (row.number, end)
+        kept = self._open.setdefault(row.session, [])
+        kept.append((row.number, end))
+        del kept[:-_KEPT]
         if row.parent is not None and last_of_agent and end is not None:
             self._ended.setdefault(row.parent, []).append((row.number, end))
         self._request_end[row.number] = end

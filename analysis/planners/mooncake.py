@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 
 from analysis.outgoing import Outgoing
@@ -52,20 +53,25 @@ def write_delta(out: Outgoing, path: Path) -> Written:
     """Write what each turn adds behind the previous prompt and its answer.
 
     A prompt that does not extend the previous one and its answer starts a new session with all of it, so that the
-    replayed totals match to the token. Ids of first rows are those of the whole blocks; what a later turn adds is
-    shared with nobody (the answers in front of it are generated anew), so it carries none.
+    replayed totals match to the token. Ids of first rows are those of whole prompts; what a later turn adds is shared
+    with nobody (the answers in front of it are generated anew), so its ids are met once.
     """
     chains = Chains(out.block)
     count = 0
+    fresh = out.ids.whole + out.tree.parent.size  # above every id of the tree
     with new_file(path) as file:
         for row in out.rows():
             link = chains.add(row)
             record: dict[str, Any] = {"session_id": link.name, "input_length": link.added, "output_length": row.output}
             if link.first:
                 record["timestamp"] = milliseconds(row.arrival_s)
-                if row.leaf >= 0:
-                    record["hash_ids"] = out.ids.of(row.leaf)
+            if link.first and row.leaf >= 0:
+                record["hash_ids"] = out.ids.of(row.leaf)
             else:
+                blocks = -(-link.added // out.block)
+                record["hash_ids"] = np.arange(fresh, fresh + blocks)
+                fresh += blocks
+            if not link.first:
                 record["delay"] = milliseconds(link.delay_s)
             file.write(orjson.dumps({k: v for k, v in record.items() if v is not None}, option=_JSON))
             count += 1
