@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 
 from traces.batches import BlockRow, PieceRow, block_batch, piece_batch
 from traces.blocks import KnownTexts
+from traces.copies import Copies
 from traces.digests import KeyedDigest
 from traces.prefixes import PrefixTree
-from traces.records import Blocks, Note, Prompt, Record, Reject, Request, Session, Skipped
+from traces.records import Base, Blocks, Note, Piece, Prompt, Record, Reject, Request, Session, Skipped
 from traces.schema import REQUESTS, polars_schema
 
 FLUSH_ROWS = 2048
@@ -77,8 +79,8 @@ class Builder:
         self.spaces: dict[str, int] = {"dataset": 0}
         self.rejects: list[tuple[str, int, str]] = []
         self.notes: Counter[str] = Counter()
-        self.copies: list[tuple[int, int, tuple[Any, ...]]] = []  # (row, dedupe digest, rank)
-        self.request_rows: dict[int, int] = {}
+        self.copies = Copies()
+        self._named = array("q"), array("Q")  # rows, and the digests of their keys where other inputs may name them
         self.origins: dict[str, int] = {}
         self._secret = self.digest("rows that match nothing")
 
@@ -107,6 +109,7 @@ class Builder:
         self._known = KnownTexts()
         self._rows: dict[str, int] = {}
         self._session_cache: dict[str, int] = {}
+        self._last_usage: dict[int, tuple[int, int]] = {}
         self._space_of: dict[tuple[str, int], int] = {}
         self._spawned: list[tuple[dict[str, Any], str]] = []
         self._linked = False
@@ -144,6 +147,7 @@ class Builder:
         for session, key in self._spawned:
             if key in self._rows:
                 session["spawn_row"] = self._rows[key]
+        self._rows, self._session_cache = {}, {}
         if self._bad_blocks:
             low, high = self._fits
             fits = f"; sizes from {low} to {high} would fit them" if low <= high else ""
@@ -236,13 +240,26 @@ class Builder:
             if prompt.base is not None:
                 base = self._rows.get(prompt.base.request_key, -1)
             self._pieces.append(PieceRow(row, 0, prompt, base, request.reply or ()))
+        elif session is not None and request.input_tokens is not None and request.prompt is None:
+            if self._blocks:
+                self.flush()
+            self._pieces.append(self._usage_row(row, session, request.input_tokens))
         if self._linked or not isinstance(prompt, Blocks):
             self._rows[request.key] = row
         if self._scope == "dataset":
-            self.request_rows[self.digest(f"{self._scope}|{request.key}")] = row
+            self._named[0].append(row)
+            self._named[1].append(self.digest(f"{self._scope}|{request.key}"))
         if request.dedupe_key is not None:
-            self.copies.append((row, self.digest(request.dedupe_key), request.copy_rank))
+            self.copies.add(row, self.digest(request.dedupe_key), request.copy_rank)
         self._pending.append((row, session, self._source(request), request))
+
+    def _usage_row(self, row: int, session: int, tokens: int) -> PieceRow:
+        """A prompt of which only the length is known: it shares min(previous, this) with its session's previous one."""
+        before, length = self._last_usage.get(session, (-1, 0))
+        self._last_usage[session] = (row, tokens)
+        shared = min(length, tokens)
+        new = Piece(self.digest(f"usage|{self._space_name}|{row}"), tokens - shared, "unknown")
+        return PieceRow(row, 0, Prompt((new,), Base("", False, shared), "lengths"), before, ())
 
     def _block_row(self, row: int, request: Request, prompt: Blocks, session: int | None) -> Blocks | None:
         tokens = request.input_tokens
@@ -342,6 +359,12 @@ class Builder:
         return pl.DataFrame([_series(name, values) for name, values in data.items()])
 
     # all of it -------------------------------------------------------------------------------------------------
+
+    def named_rows(self, keys: set[int]) -> dict[int, int]:
+        """The rows of requests by the digests of their keys, as far as `keys` asks for them."""
+        rows, digests = self._named
+        asked = np.isin(np.array(digests, np.uint64), np.fromiter(keys, np.uint64, len(keys)))
+        return {digests[at]: rows[at] for at in np.flatnonzero(asked).tolist()}
 
     def all_rows(self) -> pl.DataFrame:
         """Every request taken so far, copies included, with its place in the tree."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import shutil
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -156,6 +158,7 @@ class _Ingest:
 
     def _finish(self, builder: Builder, path: Path | None, total: int) -> dict[str, Any]:
         self._tell("writing", total, total, builder.rows)
+        give_back()
         tables, private, copies = finish(builder)
         self.tally.copies(copies - self.old_copies)
         receipt = self.tally.receipt(tables, builder.first_new_row, self.options.tokenizer, path)
@@ -270,6 +273,13 @@ class _Ingest:
         if self.watch is not None and (now - self.told > 0.2 or stage != "reading"):
             self.told = now
             self.watch(Progress(stage, done, total, self.bytes + more_bytes, requests, now - self.started))
+
+
+def give_back() -> None:
+    """Give what reading took back to the system, where the C library keeps what is freed (glibc)."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
 
 
 def _counted(records: Iterable[Record], source: Source) -> Iterator[Record]:

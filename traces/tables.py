@@ -85,14 +85,17 @@ def _owners(builder: Builder, rows: pl.DataFrame) -> tuple[NDArray[np.bool_], di
     """
     ids = rows["request_id"].to_numpy()
     owner = np.ones(ids.size, dtype=bool)
-    if not builder.copies:
+    repeated = list(builder.copies.repeated())
+    if not repeated:
         return owner, {}
-    place = {int(row): i for i, row in enumerate(ids)}
+    places = np.flatnonzero(np.isin(ids, [row for row, _, _ in repeated])).tolist()
+    place = {int(ids[i]): i for i in places}
     names = {i.label: (i.name, i.digest) for i in builder.inputs}
-    labels, ordinals = rows["input_label"].to_list(), rows["record_ordinal"].to_list()
+    labels = dict(zip(places, rows["input_label"].gather(places), strict=True))
+    ordinals = dict(zip(places, rows["record_ordinal"].gather(places), strict=True))
     best: dict[int, tuple[Any, int]] = {}
     lost: list[tuple[int, int]] = []
-    for row, digest, rank in builder.copies:
+    for row, digest, rank in repeated:
         i = place.get(row)
         if i is None:
             continue
@@ -106,7 +109,7 @@ def _owners(builder: Builder, rows: pl.DataFrame) -> tuple[NDArray[np.bool_], di
         else:
             owner[i] = False
             lost.append((i, digest))
-    sessions = rows["session_id"].to_list()
+    sessions = dict(zip(places, rows["session_id"].gather(places), strict=True))
     forks: dict[int, int] = {}
     for i, digest in lost:
         copied, original = sessions[i], sessions[best[digest][1]]
@@ -173,9 +176,12 @@ def _sources(builder: Builder) -> pl.DataFrame:
 
 def _session_state(builder: Builder) -> pl.DataFrame:
     columns = {name: [s.get(name) for s in builder.sessions] for name in _SESSION_FIELDS}
-    for i, session in enumerate(builder.sessions):
-        if "spawn_key" in session and columns["spawn_row"][i] is None:
-            columns["spawn_row"][i] = builder.request_rows.get(session["spawn_key"])
+    open_keys = {
+        i: s["spawn_key"] for i, s in enumerate(builder.sessions) if "spawn_key" in s and s.get("spawn_row") is None
+    }
+    named = builder.named_rows(set(open_keys.values())) if open_keys else {}
+    for i, key in open_keys.items():
+        columns["spawn_row"][i] = named.get(key)
     frame = pl.DataFrame(columns, schema=_SESSION_FIELDS)
     return frame.with_row_index("session_id").with_columns(pl.col("session_id").cast(pl.Int64))
 
@@ -236,11 +242,13 @@ def _private(builder: Builder, copies: pl.DataFrame, rows: pl.DataFrame) -> dict
         _native_sessions(builder), on="session_id", how="left", maintain_order="left"
     )
     times = native.select("request_id", "arrival_us", "wall", named_session="native")
-    dedupe = {
-        "request_id": [c[0] for c in builder.copies],
-        "digest": [c[1] for c in builder.copies],
-        "rank": [_rank_text(c[2]) for c in builder.copies],
-    }
+    named_rows, digests = builder.copies.columns()
+    texts: dict[int, str] = {}  # by identity: equal ranks in a row are one object
+    for rank in builder.copies.ranks:
+        if id(rank) not in texts:
+            texts[id(rank)] = _rank_text(rank)
+    ranks = pl.Series([texts[id(rank)] for rank in builder.copies.ranks], dtype=pl.String)
+    dedupe = {"request_id": named_rows, "digest": digests, "rank": ranks}
     return {
         "key": builder.digest.key,
         "units.bin": tree.pool(),
@@ -315,5 +323,6 @@ def restore(dataset: Dataset) -> Builder:
     builder.sessions = [{k: v for k, v in row.items() if v is not None} for row in sessions.to_dicts()]
     builder.session_ids = {s["key"]: i for i, s in enumerate(builder.sessions)}
     dedupe = pl.read_parquet(folder / "dedupe.parquet")
-    builder.copies = [(row, digest, tuple(orjson.loads(rank))) for row, digest, rank in dedupe.rows()]
+    for row, digest, rank in dedupe.rows():
+        builder.copies.add(row, digest, tuple(orjson.loads(rank)))
     return builder

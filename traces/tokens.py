@@ -152,12 +152,12 @@ def _from_ranks(name: str, pattern_of: str, data: bytes) -> Tokenizer:
         # tiktoken would panic on the first byte without a rank.
         raise ValueError(f"{name} is no complete tiktoken ranks file: {missing} of the 256 single bytes have no rank")
     encoding = tiktoken.Encoding(name, pat_str=_pattern(pattern_of, ranks), mergeable_ranks=ranks, special_tokens={})
+    # What is encoded with is a copy of its own; the ranks as Python objects are tens of megabytes.
+    encoding._mergeable_ranks = {}
 
     def vocabulary() -> list[bytes]:
-        found = [b""] * (max(ranks.values()) + 1)
-        for token, rank in ranks.items():
-            found[rank] = token
-        return found
+        known = {encoding.encode_single_token(token): token for token in encoding.token_byte_values()}
+        return [known.get(rank, b"") for rank in range(max(known) + 1)]
 
     return Tokenizer(name, digest, encoding.encode_ordinary, vocabulary)
 

@@ -100,7 +100,7 @@ class Chains:
         store, found = self.store, {}
         for at, agent in store.agents:
             call = store.users.get(store.lines.result[at])
-            if call is not None:
+            if call >= 0:
                 found[f"{store.streams[store.lines.stream[at]].session}/{agent}"] = call
         return found
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from traces.formats.claude_lines import Line
 from traces.formats.claude_parts import IMAGE_TOKENS, Part
+from traces.formats.id_table import IdTable
 from traces.lengths import prompt_estimate
 from traces.records import ROLES
 from traces.tools import CLASSES, tool_class
@@ -69,15 +70,15 @@ class LineTable:
     def __init__(self) -> None:
         self.ordinal = array("q")
         self.flags = array("B")
-        self.parent = array("q")
+        self.parent = array("i")
         self.stream = array("i")
         self.at_s = array("d")
         self.version = array("i")
-        self.first_part = array("q")
-        self.call = array("q")
-        self.next_block = array("q")  # the next line of the same call
+        self.first_part = array("I")
+        self.call = array("i")
+        self.next_block = array("i")  # the next line of the same call
         self.result = array("Q")  # digest of the first tool call that the line answers, 0: none
-        self.next_result = array("q")  # the next line that answers the same call
+        self.next_result = array("i")  # the next line that answers the same call
 
     def __len__(self) -> int:
         return len(self.ordinal)
@@ -152,18 +153,18 @@ class TranscriptStore:
         self.tasks: dict[int, list[int]] = {}  # digest of a sub-agent's task -> calls that gave it
         self.side_roots: dict[int, tuple[int | None, str]] = {}  # line -> (digest of its text, its id)
         self.agents: list[tuple[int, str]] = []  # (line with the result, id of the sub-agent whose result it is)
-        self.users: dict[int, int] = {}  # digest of a tool call's id -> call
+        self.users = IdTable()  # digest of a tool call's id -> call
         self._streams: dict[Stream, int] = {}
         self._latest: dict[int, int] = {}
         # Ids are remembered by their hash: among a million lines two share one with a chance of 3 in 10^8.
-        self._by_uuid: dict[int, int] = {}
+        self._by_uuid = IdTable()
         self._unresolved: dict[int, int] = {}
         self._calls: dict[str, int] = {}
 
     def add(self, line: Line) -> None:
         """Take the next line. A line whose id came before is a copy and only counted."""
         uuid = None if line.uuid is None else hash(line.uuid)
-        if uuid is not None and uuid in self._by_uuid:
+        if uuid is not None and self._by_uuid.get(uuid) >= 0:
             self.repeated += 1
             return
         lines, at = self.lines, len(self.lines)
@@ -171,13 +172,13 @@ class TranscriptStore:
         parent = -1
         if line.parent is not None:
             above = hash(line.parent)
-            parent = self._by_uuid.get(above, -1)
+            parent = self._by_uuid.get(above)
             if parent < 0:
                 self._unresolved[at] = above
         if parent < 0 and not line.rooted:
             parent = self._latest.get(stream, -1)
         if uuid is not None:
-            self._by_uuid[uuid] = at
+            self._by_uuid.add(uuid, at)
         self._latest[stream] = at
         lines.ordinal.append(line.ordinal)
         lines.flags.append(_flags(line))
@@ -203,17 +204,17 @@ class TranscriptStore:
     def close(self) -> None:
         """Resolve what hangs on later lines, and the answers to tool calls; ids are forgotten."""
         for at, above in self._unresolved.items():
-            found = self._by_uuid.get(above, -1)
+            found = self._by_uuid.get(above)
             if found >= 0 and found != at:
                 self.lines.parent[at] = found
             elif self.lines.parent[at] < 0:
                 self.lines.flags[at] |= MISSING
         for at in range(len(self.lines) - 1, -1, -1):
-            call = self.users.get(self.lines.result[at], -1) if self.lines.result[at] else -1
+            call = self.users.get(self.lines.result[at]) if self.lines.result[at] else -1
             if call >= 0:
                 self.lines.next_result[at] = self.calls.results[call]
                 self.calls.results[call] = at
-        self._by_uuid, self._unresolved, self._calls = {}, {}, {}
+        self._by_uuid, self._unresolved, self._calls = IdTable(), {}, {}
 
     def parts_of(self, at: int) -> range:
         """Positions of the parts of a line."""
@@ -258,10 +259,10 @@ class TranscriptStore:
             self.parts.append(part)
         for use in line.uses:
             calls.classes[call] |= 1 << CLASSES.index(tool_class(use.name))
-            if use.prompt is not None and (use.id == 0 or use.id not in self.users):
+            if use.prompt is not None and (use.id == 0 or self.users.get(use.id) < 0):
                 self.tasks.setdefault(use.prompt, []).append(call)
             if use.id:
-                self.users.setdefault(use.id, call)
+                self.users.add(use.id, call)
         if line.usage is not None:
             self._use(call, line.usage)
         calls.model[call] = self.names.position(line.model) or calls.model[call]
