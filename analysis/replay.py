@@ -243,8 +243,11 @@ def _run(choose: Any, memory: Memory, c: Caches, a: Arrivals, rules: Rules, flee
 
 @functools.cache
 def _compiled(*kinds: Any) -> Any:
-    """`_run` for these argument types, with the policy as a function pointer: one machine code for all policies."""
-    return njit(types.int64(types.FunctionType(SIGNATURE), *kinds), cache=True)(_run)
+    """`_run` for these argument types, with the policy as a function pointer: one machine code for all policies.
+
+    It runs without Python's lock, so that replays run side by side on threads and a server answers meanwhile.
+    """
+    return njit(types.int64(types.FunctionType(SIGNATURE), *kinds), cache=True, nogil=True)(_run)
 
 
 def run(

@@ -37,7 +37,7 @@ SERVICE_HELP = (
 SEEDS_HELP = "Replays of policies that draw random numbers; with several, means with 95 % intervals."
 EVENTS_HELP = (
     "One a line, AT in seconds from the first arrival. scale:AT:N (to N replicas), lose:AT (the busiest fails), "
-    "hot:AT:SESSION (all its remaining requests at once)."
+    "hot:AT:SESSION (all its remaining requests at once; sessions are numbered from 0)."
 )
 
 

@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 def draw(asked: Asked, run: Run) -> None:
     """Everything below the form."""
-    from analysis.fleet_grid import frontier
+    from analysis.fleet_grid import alike, frontier
     from analysis.fleet_summary import by_policy
 
     rows = run.rows
@@ -39,7 +39,8 @@ def draw(asked: Asked, run: Run) -> None:
     _takeaway("policies", of, asked, run)
     if why := table.reasons(of, run.settings.service, fleets[fleet][0]):
         st.info("\n\n".join(why), icon=":material/info:")
-    table.events([row for row in rows if choices.fleet_name(row) == fleet])
+    once = [row for cell, row in zip(run.cells, rows, strict=True) if cell == alike(cell)]
+    table.events([row for row in once if choices.fleet_name(row) == fleet])
     left, right = st.columns([3, 2], gap="large")
     with left, sidebar.guarded():
         _frontier(asked, run, edge, of)
@@ -238,12 +239,12 @@ def _flat(rows: list[Row]) -> pl.DataFrame:
     """Rows as a frame that CSV can hold: a band becomes two columns."""
     import polars as pl
 
+    banded = {name for row in rows for name, value in row.items() if isinstance(value, (list, tuple))}
     flat = []
     for row in rows:
         line: Row = {}
         for name, value in row.items():
-            banded = any(isinstance(other[name], (list, tuple)) for other in rows)
-            if banded:
+            if name in banded:
                 line[f"{name}_low"], line[f"{name}_high"] = value if value is not None else (None, None)
             else:
                 line[name] = value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from analysis.routed_trace import Routed
     from analysis.routing import Cell
     from app.sidebar import Asked
-
-WORTH_A_POOL = 20_000_000
-"""Requests x replicas from which processes pay off, so that the server stays free to answer while they run."""
 
 
 class Run(NamedTuple):
@@ -50,7 +48,6 @@ def run(asked: Asked, routed: Routed, settings: choices.Settings) -> Run:
     Raises:
         ValueError: what the form's reading or the replay refuses.
     """
-    from analysis.executors import executor_for
     from analysis.fleet_grid import alike
     from analysis.fleet_summary import run_cell
 
@@ -59,17 +56,15 @@ def run(asked: Asked, routed: Routed, settings: choices.Settings) -> Run:
     missing = {key: alike(cell) for key, cell in zip(keys, cells, strict=True) if not asked.desk.answered(key)}
     if missing:
         bar = st.progress(0.0, "Replaying")
-        work = len(routed.trace.leaf) * sum(cell.replicas for cell in missing.values())
-        workers = min(os.cpu_count() or 1, len(missing)) if work >= WORTH_A_POOL else 1
-        with executor_for("local", max(workers, 2) if work >= WORTH_A_POOL else 1) as pool:
-            tasks = {key: pool.submit(run_cell, routed.trace, cell) for key, cell in missing.items()} if pool else {}
+        # threads, for the kernel leaves Python's lock; a pool of processes would start this app's script in each
+        with ThreadPoolExecutor(min(os.cpu_count() or 1, len(missing))) as pool:
+            tasks = {key: pool.submit(run_cell, routed.trace, cell) for key, cell in missing.items()}
             try:
                 for k, (key, cell) in enumerate(missing.items()):
                     bar.progress(
                         k / len(missing), f"{cell.policy}, {cell.replicas} replicas ({k + 1} of {len(missing)})"
                     )
-                    task = tasks.get(key)
-                    asked.desk.answer(key, task.result if task else partial(run_cell, routed.trace, cell))
+                    asked.desk.answer(key, tasks[key].result)
             finally:
                 for task in tasks.values():
                     task.cancel()
