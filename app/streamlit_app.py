@@ -23,6 +23,9 @@ PAGES = {
         st.Page("views/replica.py", title="Replica", icon=":material/dns:", url_path="replica"),
         st.Page("views/replicas.py", title="Replicas", icon=":material/hub:", url_path="replicas"),
     ],
+    "Hand on": [
+        st.Page("views/export.py", title="Export", icon=":material/output:", url_path="export"),
+    ],
 }
 
 page = st.navigation(PAGES)
