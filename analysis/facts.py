@@ -144,17 +144,16 @@ def classify(loaded: Loaded, arrived: Arrived) -> pl.DataFrame:
         r["compaction"].fill_null(False).to_numpy(), loaded.heads,
     )  # fmt: skip
     types = trajectory_types(loaded.session, found.code, loaded.sessions)
+    of_request = np.full(r.height, -1, np.int64)
+    in_session = loaded.session >= 0
+    of_request[in_session] = types[loaded.session[in_session]]
     names = pl.Series(list(KINDS), dtype=pl.String)
     kinds = pl.Series(list(TYPES), dtype=pl.String)
     known = pl.Series(found.code >= 0)
     return pl.DataFrame(
         {
             "transition": names.gather(np.maximum(found.code, 0)).set(~known, None),
-            "trajectory_type": kinds.gather(np.maximum(types[loaded.session], 0)).set(
-                pl.Series(loaded.session < 0), None
-            )
-            if loaded.sessions
-            else pl.Series([None] * r.height, dtype=pl.String),
+            "trajectory_type": kinds.gather(np.maximum(of_request, 0)).set(pl.Series(of_request < 0), None),
             "previous_row": found.previous_row,
             "shared_previous_tokens": found.shared_previous_tokens,
             "deepest_row": found.deepest_row,

@@ -59,7 +59,7 @@ def report(warehouse: Warehouse, question: Question, axes: tuple[str, ...] = DEF
     if question.definition != "tracetower":
         _redefine(warehouse, question, hit_rate, by)
     return {
-        "definition": definition(prepared),
+        "definition": definition(prepared) | {"assumed": assumed(warehouse, question)},
         "workload": workload,
         "overlap": overlap,
         "hit_rate": hit_rate,
@@ -88,6 +88,22 @@ def _redefine(
     for axis, rows in by.items():
         for row in rows:
             row |= {"ceiling": None, "ceiling_hit_tokens": None} | found[axis].get(row["group"], {})
+
+
+def assumed(warehouse: Warehouse, question: Question) -> str | None:
+    """What the hit rates take for granted about prompts that are known by their length alone; None where none is."""
+    rows = warehouse.sql(
+        "SELECT sum(prefix_tokens) FILTER (prompt_completeness = 'lengths') / nullif(sum(prefix_tokens), 0) AS share "
+        "FROM selected",
+        question,
+    )
+    share = rows["share"][0]
+    if not share:
+        return None
+    return (
+        f"{100 * share:.1f} % of prefix tokens are of prompts known by length alone: inside a session such a prompt is "
+        "taken to share what the shorter of it and the previous one has (an upper bound), across sessions nothing"
+    )
 
 
 def distinct_tokens(warehouse: Warehouse, question: Question) -> int | None:

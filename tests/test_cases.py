@@ -179,3 +179,28 @@ def test_a_killed_writer_leaves_no_half(tmp_path: Path) -> None:
     ingest(inputs("04"), tmp_path / "ds")
     assert not (tmp_path / "ds" / "tables-dead").exists()
     assert Dataset(tmp_path / "ds").read("requests").height == 13
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> str:
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return str(path)
+
+
+def test_a_type_that_cannot_be_told_is_unknown(tmp_path: Path) -> None:
+    """Several requests of which no step is known: neither single nor append."""
+    rows = [{"ts": i, "session_id": "a", "usage": {"input_tokens": None, "output_tokens": 1}} for i in range(3)]
+    rows[0]["usage"] = {"input_tokens": 10, "output_tokens": 1}
+    ingest([write(tmp_path / "a.jsonl", rows)], tmp_path / "ds", Options(tokenizer="bytes"))
+    groups = report(open_dataset(tmp_path / "ds"), Question())["by"]["trajectory_type"]
+    assert [(g["group"], g["requests"]) for g in groups] == [("unknown", 3)]
+
+
+def test_usage_alone_shares_the_shorter_within_a_session(tmp_path: Path) -> None:
+    lengths = [100, 160, 90, 200]
+    rows = [{"ts": i, "session_id": "a", "input_tokens": n, "output_tokens": 1} for i, n in enumerate(lengths)]
+    rows += [{"ts": 9, "session_id": "b", "input_tokens": 500, "output_tokens": 1}]
+    ingest([write(tmp_path / "a.jsonl", rows)], tmp_path / "ds", Options(tokenizer="bytes"))
+    figures = report(open_dataset(tmp_path / "ds"), Question(block_size=10))
+    assert figures["hit_rate"]["ceiling_hit_tokens"] == 100 + 90 + 90
+    assert figures["overlap"]["cross_session_hit_tokens"] == 0
+    assert "upper bound" in figures["definition"]["assumed"]

@@ -186,7 +186,7 @@ def test_dynamo_request_trace(tmp_path: Path) -> None:
 def test_the_older_agent_trace_and_its_predecessor(tmp_path: Path) -> None:
     _, requests, dataset = read(SAMPLES / "dynamo" / "agent_trace.jsonl", tmp_path)
     assert requests["cache_read_tokens"].to_list() == [3584, None]
-    assert requests["prefix_id"].to_list() == [None, None]
+    assert requests["prompt_completeness"].to_list() == ["lengths", "lengths"]
     assert requests["arrival_s"].to_list() == [0.0, 1.0]
     found = dataset.read("sessions").sort("role")
     assert found["role"].to_list() == ["main", "subagent"]

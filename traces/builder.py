@@ -14,36 +14,15 @@ from numpy.typing import NDArray
 
 from traces.batches import BlockRow, PieceRow, block_batch, piece_batch
 from traces.blocks import KnownTexts
+from traces.columns import FARTHEST_US, FROM_REQUEST, TYPES, columns
 from traces.copies import Copies
 from traces.digests import KeyedDigest
 from traces.prefixes import PrefixTree
 from traces.records import Base, Blocks, Note, Piece, Prompt, Record, Reject, Request, Session, Skipped
-from traces.schema import REQUESTS, polars_schema
 
 FLUSH_ROWS = 2048
 MAX_TOKENS = 1 << 48
-FIRST_US, FARTHEST_US = -62_000_000_000_000_000, 250_000_000_000_000_000  # µs since 1970: the years 5 to 9892
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-_FROM_REQUEST = [
-    "ttft_s",
-    "duration_s",
-    "model",
-    "input_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "output_tokens",
-    "output_complete",
-    "output_tokens_estimate",
-    "reasoning_tokens",
-    "trigger",
-    "work",
-    "tool_classes",
-    "stop_reason",
-    "status",
-    "compaction",
-]
-_TYPES = polars_schema(REQUESTS)
 
 
 class Input(NamedTuple):
@@ -314,7 +293,7 @@ class Builder:
         if not pending:
             return
         try:
-            self.frames.append(self._columns(pending))
+            self.frames.append(columns(pending, self.input.label, self._space_name, self.origins))
             self.counts["used"] += len(pending)
         except (OverflowError, TypeError, ValueError, pl.exceptions.PolarsError):
             if len(pending) == 1:
@@ -324,39 +303,6 @@ class Builder:
             half = len(pending) // 2
             self._keep(pending[:half])
             self._keep(pending[half:])
-
-    def _columns(self, pending: list[tuple[int, int | None, int, Request]]) -> pl.DataFrame:
-        requests = [p[3] for p in pending]
-        fields = dict(zip(Request._fields, zip(*requests, strict=True), strict=True))
-        arrival: list[Any] = [None if a is None else round(a * 1e6) for a in fields["arrival_s"]]
-        if any(a is not None and not FIRST_US < a < FARTHEST_US for a in arrival):
-            raise OverflowError("a time that no calendar has")
-        basis = fields["time_basis"]
-        if "trace" in basis:
-            known = next((a for a, b in zip(arrival, basis, strict=True) if b == "trace" and a is not None), None)
-            if known is not None:
-                zero = self.origins.setdefault(self._space_name, known)
-                arrival = [
-                    a - zero if b == "trace" and a is not None else a for a, b in zip(arrival, basis, strict=True)
-                ]
-        rows, sessions, sources, _ = zip(*pending, strict=True)
-        data: dict[str, Any] = {
-            "request_id": rows,
-            "session_id": sessions,
-            "source_id": sources,
-            "input_label": (self.input.label,) * len(pending),
-            "arrival_us": arrival,
-            "wall": tuple(b == "wall" for b in basis),
-            "prompt_completeness": tuple(map(_completeness, requests)),
-            "record_ordinal": fields["ordinal"],
-        }
-        for name in _FROM_REQUEST:
-            data[name] = fields[name]
-        if any(data["tool_classes"]):
-            data["tool_classes"] = [list(t) for t in data["tool_classes"]]
-        else:
-            data["tool_classes"] = ([],) * len(pending)
-        return pl.DataFrame([_series(name, values) for name, values in data.items()])
 
     # all of it -------------------------------------------------------------------------------------------------
 
@@ -370,7 +316,7 @@ class Builder:
         """Every request taken so far, copies included, with its place in the tree."""
         if not self.frames:
             names = ["request_id", "session_id", "source_id", "input_label", "prompt_completeness", "record_ordinal"]
-            types: dict[str, Any] = {n: _TYPES[n] for n in [*names, *_FROM_REQUEST]}
+            types: dict[str, Any] = {n: TYPES[n] for n in [*names, *FROM_REQUEST]}
             frame = pl.DataFrame(schema=types | {"arrival_us": pl.Int64, "wall": pl.Boolean})
         else:
             frame = pl.concat(self.frames, how="diagonal")
@@ -384,24 +330,6 @@ class Builder:
             prefix_tokens=_null_below(leaf, end[np.maximum(leaf, 0)]),
             output_prefix_id=_null_below(reply, reply),
         )
-
-
-_EXTRA = {"arrival_us": pl.Int64, "wall": pl.Boolean}
-
-
-def _series(name: str, values: Any) -> pl.Series:
-    """A column; one value throughout is the common case and costs nothing."""
-    dtype = _EXTRA.get(name, _TYPES.get(name))
-    if isinstance(values, tuple) and values.count(values[0]) == len(values):
-        return pl.Series(name, [values[0]], dtype=dtype).new_from_index(0, len(values))
-    return pl.Series(name, values, dtype=dtype)
-
-
-def _completeness(request: Request) -> str:
-    prompt = request.prompt
-    if prompt is None or (isinstance(prompt, Blocks) and request.input_tokens is None):
-        return "lengths"
-    return "hashes" if isinstance(prompt, Blocks) else prompt.completeness
 
 
 def _null_below(key: NDArray[np.int64], value: NDArray[np.int64]) -> pl.Series:

@@ -108,7 +108,7 @@ class CallTable:
         figures = self.figures[5 * call : 5 * call + 5]
         if max(figures) < 0:
             return None
-        return Usage(*(None if figure < 0 else figure for figure in figures), "anthropic")
+        return Usage._make([*(None if figure < 0 else figure for figure in figures), "anthropic"])
 
     def input_tokens(self, call: int) -> int | None:
         """All prompt tokens, as the provider counted them."""

@@ -16,8 +16,9 @@ Row = tuple[int, dict[str, Any] | str]
 """(line or row, 1-based; the row, or why it is none)."""
 
 LENGTHS_ONLY = (
-    "lengths only: neither prompts nor block ids are in the input, "
-    "so it gives shapes and rates, but no achievable hit rate"
+    "lengths only: no prompt text and no block ids. Without sessions there is no hit rate; inside a session a prompt "
+    "is taken to share what the shorter of it and the previous one has, so hit rates are upper bounds, and nothing is "
+    "claimed across sessions"
 )
 """The note of inputs from which no ceiling can be computed."""
 
