@@ -142,8 +142,8 @@ _CHANGES: list[Callable[[bytes, random.Random], bytes]] = [
 ]
 
 
-class Hang(Exception):
-    """Reading took longer than it may."""
+class Hang(BaseException):
+    """Reading took longer than it may. No reader may take it for bad data."""
 
 
 @contextmanager

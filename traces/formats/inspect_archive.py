@@ -29,7 +29,7 @@ def samples_of(source: Source, ledger: Ledger) -> Iterator[tuple[str, Any]]:
     """Yield (name, sample) in the order of names; what cannot be read is rejected."""
     try:
         archive = zipfile.ZipFile(source.local_path())
-    except (zipfile.BadZipFile, OSError) as error:
+    except (zipfile.BadZipFile, OSError, NotImplementedError) as error:
         ledger.reject(0, f"a log that cannot be read: {type(error).__name__}")
         return
     with archive:
