@@ -41,7 +41,7 @@ def figure(name: str, value: Any) -> str:
         return str(value)
     if _is_rate(name):
         return f"{100 * value:.2f} %"
-    if isinstance(value, int) or float(value).is_integer() and abs(value) >= 1000:
+    if isinstance(value, int) or (float(value).is_integer() and abs(value) >= 1000):
         return f"{value:,.0f}"
     return f"{value:,.2f}" if abs(value) >= 10 else f"{value:.4g}"
 

@@ -20,9 +20,9 @@ PAGES = ("views/data.py", "views/overview.py", "views/cache.py")
 
 # two sessions of two requests, blocks of 4: each second prompt extends its first by one block
 ROWS = [
-    {"timestamp": t, "session_id": s, "input_length": 4 * len(ids), "output_length": 2, "hash_ids": ids, "block_size": 4}
-    for t, s, ids in ((0, "a", [1, 2]), (1000, "b", [1, 5]), (9000, "a", [1, 2, 3]), (99000, "b", [1, 5, 6]))
-]  # fmt: skip
+    {"timestamp": t, "session_id": s, "input_length": 4 * len(i), "output_length": 2, "hash_ids": i, "block_size": 4}
+    for t, s, i in ((0, "a", [1, 2]), (1000, "b", [1, 5]), (9000, "a", [1, 2, 3]), (99000, "b", [1, 5, 6]))
+]
 
 
 def make(folder: Path, rows: list[dict[str, object]] = ROWS) -> Path:
@@ -392,9 +392,9 @@ def test_charts_get_few_rows() -> None:
 
 
 def test_labels_at_line_ends_keep_apart() -> None:
-    from app import charts
+    from app import curve_charts
 
-    places = charts.spread([0.2, 0.90, 0.91, 0.92])
+    places = curve_charts.spread([0.2, 0.90, 0.91, 0.92])
     assert places[0] == 0.2
     assert all(b - a >= 0.055 - 1e-6 for a, b in pairwise(places))
 

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from app import charts, formats
+from app import charts, curve_charts, formats
 
 VERDICTS = {"keeps it": "#009e73", "breaks it": "#d55e00", "unknown": charts.NEUTRAL}
 
@@ -86,7 +86,7 @@ def _places(rows: pl.DataFrame) -> list[float]:
     rates = rows["hit_rate"].to_list()
     order = sorted(range(len(rates)), key=rates.__getitem__)
     apart = 0.055 * max(0.02, 1.24 * (max(rates) - min(rates)))
-    moved = charts.spread([rates[k] for k in order], apart)
+    moved = curve_charts.spread([rates[k] for k in order], apart)
     places = list(rates)
     for k, place in zip(order, moved, strict=True):
         places[k] = place

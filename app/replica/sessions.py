@@ -111,7 +111,7 @@ def _capacity(chosen: Chosen, asked: sidebar.Asked, workload: Workload) -> None:
     from analysis.curves import curve
     from analysis.replica_report import capacity_mark
     from analysis.replica_workload import beside
-    from app.charts import capacity_lines
+    from app.curve_charts import capacity_lines
 
     if workload.runs is None:
         if workload.note:

@@ -101,7 +101,7 @@ def _at_capacity(
     import polars as pl
 
     from analysis.curves import hits_at
-    from app import charts
+    from app import curve_charts
 
     whole = _whole(asked)
     sizes = whole["capacity_blocks"].to_list()
@@ -148,7 +148,7 @@ def _at_capacity(
         frame = pl.concat([_largest(_curve(asked, axis, capacity_blocks=sizes)), whole])
     figures.figure(
         "capacity", "Hit rate over capacity",
-        charts.capacity_lines(
+        curve_charts.capacity_lines(
             frame, ceiling, (chosen * block, rate), bytes_per_token, st.session_state.get("replica-mark")
         ), frame,
         f"Hit rate over capacity; {formats.rate(rate)} at {written(chosen)}, ceiling {formats.rate(ceiling)}",
@@ -160,7 +160,7 @@ def _at_capacity(
 def _ttl(asked: sidebar.Asked, axis: str, ceiling: float | None) -> None:
     import polars as pl
 
-    from app import charts
+    from app import curve_charts
 
     st.subheader("Hit rate over time to live", anchor=False)
     with sidebar.guarded():
@@ -168,7 +168,7 @@ def _ttl(asked: sidebar.Asked, axis: str, ceiling: float | None) -> None:
         if axis != "all":
             frame = pl.concat([_largest(_curve(asked, axis, ttl_s=list(TTLS_S))), frame])
         figures.figure(
-            "ttl", "", charts.ttl_lines(frame, ceiling, MARKED_TTLS_S), frame,
+            "ttl", "", curve_charts.ttl_lines(frame, ceiling, MARKED_TTLS_S), frame,
             "Hit rate of an unbounded cache over its time to live", asked, "ttl_curve",
             asked.command("curve", "--ttl", ",".join(f"{t:g}" for t in TTLS_S),
                           *([] if axis == "all" else ["--by", axis]), "--json"),
@@ -188,7 +188,7 @@ def _tiers(asked: sidebar.Asked, axis: str, bytes_per_token: float | None) -> No
 def _at_tiers(asked: sidebar.Asked, axis: str, bytes_per_token: float | None) -> None:
     import polars as pl
 
-    from app import charts
+    from app import curve_charts
 
     sizes = _whole(asked)["capacity_blocks"].to_list()
     block = asked.block_size
@@ -235,7 +235,7 @@ def _at_tiers(asked: sidebar.Asked, axis: str, bytes_per_token: float | None) ->
     )  # fmt: skip
     frame = pl.concat([tiers, beyond, new])
     figures.figure(
-        "tiers", "", charts.tier_bars(frame), frame, "Share of prompt tokens found in each tier", asked, "tiers",
+        "tiers", "", curve_charts.tier_bars(frame), frame, "Share of prompt tokens found in each tier", asked, "tiers",
         asked.command("curve", "--tiers", f"{first},{second}", *([] if axis == "all" else ["--by", axis]), "--json"),
         f"Where a prompt's tokens are found if what leaves GPU memory ({written(first)}) moves to host memory "
         f"({written(second)}). New: never seen before.",
