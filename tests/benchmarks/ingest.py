@@ -2,7 +2,8 @@
 
     python tests/benchmarks/ingest.py [SESSIONS] [--sid | --no-sid]
 
-Makes the trace with ../shared/tools/gen_traces.py (agent SESSIONS; 2000 is 79k requests, 72 M block references, 500 MB).
+Makes the trace with ../shared/tools/gen_traces.py (agent SESSIONS; 2000 is 79k requests, 72 M block references and
+500 MB).
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ def main() -> None:
     baseline, baseline_cpu = parse_seconds(path)
     size = path.stat().st_size / 1e6
     print(
-        f"{path.name}: {receipt['requests']:,} requests, {size:,.0f} MB; ingest {took:.2f} s ({size / took:,.0f} MB/s), "
+        f"{path.name}: {receipt['requests']:,} requests, {size:,.0f} MB; ingest {took:.2f} s "
+        f"({size / took:,.0f} MB/s), "
         f"orjson.loads {baseline:.2f} s: ratio {took / baseline:.2f} "
         f"(CPU {cpu:.2f} / {baseline_cpu:.2f} s: {cpu / baseline_cpu:.2f}); {over:.0f} MB over a base of {base:.0f} MB"
     )

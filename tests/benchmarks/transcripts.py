@@ -97,9 +97,9 @@ def main() -> None:
     done = time.perf_counter()
     base = counted - start
     print(
-        f"{workers_for(names)} process(es), {len(files)} files, {size:.0f} MB, {receipt['requests']:,} requests: ingest {done - counted:.2f} s "
-        f"({size / (done - counted):.0f} MB/s); orjson {parsed - start:.2f} s + tiktoken on distinct text "
-        f"{counted - parsed:.2f} s: ratio {(done - counted) / base:.2f}"
+        f"{workers_for(names)} process(es), {len(files)} files, {size:.0f} MB, {receipt['requests']:,} requests: "
+        f"ingest {done - counted:.2f} s ({size / (done - counted):.0f} MB/s); orjson {parsed - start:.2f} s + tiktoken "
+        f"on distinct text {counted - parsed:.2f} s: ratio {(done - counted) / base:.2f}"
     )
 
 
