@@ -145,13 +145,14 @@ def _distance(ordered: NDArray[np.float64], cdf: Any) -> float:
 def grid(values: NDArray[Any]) -> list[float] | None:
     """The quantile function of a sample at `LEVELS`; None without one.
 
-    Hazen's definition: the function's mean is the sample's, however long its tail.
+    Values of the sample only (the inverted distribution function): between the values of a small sample with a long tail
+    lies nothing, so nothing is made up there, and the function's mean stays the sample's.
     """
     numbers = np.asarray(values, np.float64)
     numbers = numbers[~np.isnan(numbers)]
     if not numbers.size:
         return None
-    return [float(v) for v in np.quantile(numbers, LEVELS, method="hazen")]
+    return [float(v) for v in np.quantile(numbers, LEVELS, method="inverted_cdf")]
 
 
 def persistence(values: NDArray[Any], session: NDArray[Any]) -> float:
