@@ -103,7 +103,8 @@ def form(durations_known: bool) -> Settings | None:
             "Replicas", "4", max_chars=100, key="fleet-replicas", help=REPLICAS_HELP, persist_state="session"
         )
         cache = two.text_input(
-            "Cache of each, tokens", UNBOUNDED, max_chars=200, key="fleet-cache", help=CACHE_HELP,
+            "Cache of each, tokens", "" if "fleet-cache" in st.session_state else UNBOUNDED, max_chars=200,
+            key="fleet-cache", help=CACHE_HELP,
             persist_state="session",
         )  # fmt: skip
         kinds = list(SERVICES)
