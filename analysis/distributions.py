@@ -145,8 +145,8 @@ def _distance(ordered: NDArray[np.float64], cdf: Any) -> float:
 def grid(values: NDArray[Any]) -> list[float] | None:
     """The quantile function of a sample at `LEVELS`; None without one.
 
-    Values of the sample only (the inverted distribution function): between the values of a small sample with a long tail
-    lies nothing, so nothing is made up there, and the function's mean stays the sample's.
+    Values of the sample only (the inverted distribution function): nothing is made up between the values of a small
+    sample with a long tail, and the function's mean stays the sample's.
     """
     numbers = np.asarray(values, np.float64)
     numbers = numbers[~np.isnan(numbers)]
