@@ -155,6 +155,7 @@ def _check(read: Callable[[str], Read], row: Row) -> None:
     """
     one = read(row.path)
     metric, value = row.metric, row.value
+    names: tuple[str, ...]
     numbers = [int(n) for n in re.findall(r"\d+", value)] if re.fullmatch(r"[\d/]+", value) else []
     if metric == "usage":
         _usage(one, row)
