@@ -22,24 +22,26 @@ CAUSE_COLOURS = {
 }
 """Cause -> colour, in the order in which tokens are attributed."""
 
-_SHARE = alt.Axis(title="Share of prompt tokens", labelExpr=formats.VEGA_RATE)
+_SHARE = alt.Axis(title="Share of prompt tokens", labelExpr=formats.VEGA_RATE, values=[0, 0.2, 0.4, 0.6, 0.8, 1])
 
 
 def cause_bars(frame: pl.DataFrame) -> Any:
     """Stacked shares of each group's prompt tokens. Columns: group, cause, tokens, share, place."""
     groups = frame["group"].unique(maintain_order=True).to_list()
-    rows = limited(frame).with_columns(
+    found = set(frame.filter(pl.col("tokens") > 0)["cause"].to_list())
+    present = [cause for cause in CAUSE_COLOURS if cause in found]
+    rows = limited(frame.filter(pl.col("cause").is_in(present))).with_columns(
         share_text=pl.col("share").map_elements(formats.rate, pl.String),
         tokens_text=pl.col("tokens").map_elements(formats.tokens, pl.String),
     )
     return (
         alt.Chart(rows)
-        .mark_bar(height={"band": 0.62})
+        .mark_bar(height={"band": 0.72})
         .encode(
-            y=alt.Y("group:N", title=None, sort=groups),
+            y=alt.Y("group:N", title=None, sort=groups, axis=alt.Axis(labelLimit=180)),
             x=alt.X("share:Q", axis=_SHARE, scale=alt.Scale(domain=[0, 1])),
             color=alt.Color(
-                "cause:N", scale=alt.Scale(domain=list(CAUSE_COLOURS), range=list(CAUSE_COLOURS.values())),
+                "cause:N", scale=alt.Scale(domain=present, range=[CAUSE_COLOURS[c] for c in present]),
                 legend=alt.Legend(orient="top", title=None, columns=4),
             ),
             order=alt.Order("place:Q"),
@@ -50,7 +52,7 @@ def cause_bars(frame: pl.DataFrame) -> Any:
                 alt.Tooltip("tokens_text:N", title="Count"),
             ],
         )
-        .properties(height=44 * len(groups) + 130)
+        .properties(height=alt.Step(44))
     )  # fmt: skip
 
 
