@@ -44,6 +44,8 @@ def routed_trace(warehouse: Warehouse, question: Question) -> Routed:
     r = loaded.requests
     names = r.select("session_id").with_columns(code=loaded.session).drop_nulls().unique("code").sort("code")
     kind, _, value = question.arrivals.partition(":")
+    known = loaded.leaf >= 0
+    on_path = loaded.tree.end[np.where(known, loaded.leaf, 0)]
     trace = Trace(
         loaded.tree.parent,
         loaded.tree.start,
@@ -53,6 +55,8 @@ def routed_trace(warehouse: Warehouse, question: Question) -> Routed:
         arrived.arrival_s,
         loaded.session,
         session_names=names["session_id"].cast(str).to_list(),
+        # a prompt that only its length is known of hits nothing, and takes its time and room all the same
+        tokens=np.where(known, on_path, r["input_tokens"].fill_null(0).to_numpy()),
         output_tokens=r["output_tokens"].fill_null(-1).to_numpy(),
         ttft_s=r["ttft_s"].fill_null(np.nan).to_numpy(),
         duration_s=r["duration_s"].fill_null(np.nan).to_numpy(),

@@ -117,6 +117,18 @@ def test_a_known_trace_without_time(tiny: Path, monkeypatch: pytest.MonkeyPatch)
     assert "Choose recorded durations or a model" in said(at, "info")
 
 
+def test_a_trace_of_lengths_has_load_but_no_hits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ingest([str(Path(__file__).parent / "samples" / "azure_llm")], tmp_path / "lengths")
+    at = start(tmp_path / "lengths", monkeypatch).run()
+    send(at, "2", ["round_robin"], service="model")
+    assert not at.exception
+    row = cells_of(at)["round_robin"]
+    assert row["Hit rate"] == row["Lost: placement"] == row["Max / mean"] == row["Moves"] == "–"
+    assert row["TTFT p99"] == "37–92 ms"  # cold prompts of 3 k tokens are computed, though nobody knows them
+    assert "has no block identity" in said(at, "info")
+    assert "names no sessions" in said(at, "info")
+
+
 def test_fleets_are_held_against_an_objective(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = start(tiny, monkeypatch).run()
     send(at, "1, 2", ["session_affinity"], service="model", cache="4, unbounded", events="scale:5:3")
