@@ -319,7 +319,7 @@ class Builder:
             types: dict[str, Any] = {n: TYPES[n] for n in [*names, *FROM_REQUEST]}
             frame = pl.DataFrame(schema=types | {"arrival_us": pl.Int64, "wall": pl.Boolean})
         else:
-            frame = pl.concat(self.frames, how="diagonal")
+            frame = pl.concat(self.frames, how="diagonal", rechunk=True)  # so that what is made of it shares its memory
             self.frames = [frame]
         rows = frame["request_id"].to_numpy()
         leaf = self.leaf[rows] if rows.size else np.zeros(0, np.int64)

@@ -84,7 +84,9 @@ class Tally:
     ) -> dict[str, Any]:
         """The receipt (command-line contract `ingest`) of the requests from row `first_row` on."""
         sources = tables["sources"]
-        new = tables["requests"].filter(pl.col("request_id") >= first_row)
+        new = tables["requests"]
+        if first_row:
+            new = new.filter(pl.col("request_id") >= first_row)
         counts = {k: self.records[k] for k in ("used", "rejected", "duplicate", "ignored")}
         used = sources.filter(pl.col("source_id").is_in(new["source_id"].unique().to_list()))
         blocks: Any = used["native_block_tokens"].max()

@@ -54,7 +54,7 @@ def finish(builder: Builder) -> tuple[dict[str, pl.DataFrame], dict[str, Any], i
     rows = rows.with_columns(
         started_at=pl.when("wall").then(pl.col("arrival_us")).cast(pl.Datetime("us", "UTC")),
     )
-    zero = rows.filter("wall")["arrival_us"].min()
+    zero = rows.select(pl.col("arrival_us").filter("wall").min()).item()
     start = pl.when("wall").then(pl.col("arrival_us") - (zero if zero is not None else 0)).otherwise("arrival_us")
     rows = rows.with_columns(arrival_s=start / 1e6)
     requests = rows.select(c.name for c in REQUESTS)
