@@ -48,7 +48,7 @@ def on(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.delenv("TRACETOWER_DATASET", raising=False)
         if dataset is not None:
             monkeypatch.setenv("TRACETOWER_DATASET", str(dataset))
-        at = AppTest.from_file(SCRIPT, default_timeout=30)
+        at = AppTest.from_file(SCRIPT, default_timeout=300)
         for name, value in params.items():
             at.query_params[name] = value
         at.run()

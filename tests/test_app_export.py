@@ -22,7 +22,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
     dataset = read(mooncake_file(tmp_path / "t.jsonl", ROWS), tmp_path).dataset.path
     monkeypatch.delenv("TRACETOWER_DATA_ROOTS", raising=False)
     monkeypatch.setenv("TRACETOWER_DATASET", str(dataset))
-    at = AppTest.from_file(SCRIPT, default_timeout=30).run()
+    at = AppTest.from_file(SCRIPT, default_timeout=300).run()
     return at.switch_page("views/export.py").run()
 
 

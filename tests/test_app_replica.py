@@ -17,7 +17,7 @@ APP = str(Path(__file__).resolve().parents[1] / "app" / "streamlit_app.py")
 
 
 def page() -> AppTest:
-    at = AppTest.from_file(APP, default_timeout=60)
+    at = AppTest.from_file(APP, default_timeout=300)
     at.switch_page("views/replica.py")
     return at
 
@@ -174,7 +174,7 @@ def test_with_a_dataset(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_with_the_demo_sessions_need_arrivals() -> None:
-    at = AppTest.from_file(APP, default_timeout=60).run()
+    at = AppTest.from_file(APP, default_timeout=300).run()
     at.button(key="open-demo").click().run()
     at.switch_page("views/replica.py").run()
     assert not at.exception

@@ -36,7 +36,7 @@ def start(dataset: Path | None, monkeypatch: pytest.MonkeyPatch) -> AppTest:
         monkeypatch.delenv(state.DATASET_VARIABLE, raising=False)
     else:
         monkeypatch.setenv(state.DATASET_VARIABLE, str(dataset))
-    at = AppTest.from_file(SCRIPT, default_timeout=60)
+    at = AppTest.from_file(SCRIPT, default_timeout=300)
     at.switch_page("views/replicas.py")
     return at
 

@@ -18,7 +18,7 @@ HEADERS = ("a1f3", "9c0e", "77d2")
 
 def page(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
     monkeypatch.setenv("TRACETOWER_DATASET", str(dataset))
-    at = AppTest.from_file(SCRIPT, default_timeout=60)
+    at = AppTest.from_file(SCRIPT, default_timeout=300)
     at.run()
     at.switch_page("views/why.py").run()
     return at
