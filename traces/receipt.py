@@ -106,7 +106,7 @@ class Tally:
             "input_tokens": _known_sum(new["input_tokens"]),
             "output_tokens": _known_sum(new["output_tokens"]),
             "unknown_usage_requests": new["input_tokens"].null_count(),
-            "incomplete_output_requests": new.filter(pl.col("output_complete").eq(False)).height,
+            "incomplete_output_requests": int(new["output_complete"].eq(False).sum()),
             "failed_attempts": self.records["failed_attempt"],
             "block_size": blocks if blocks and blocks > 1 else None,
             "tokenizer": tokenizer if tokenized else None,
