@@ -1,0 +1,50 @@
+"""Token counts may be any number: nothing takes memory by them."""
+
+from __future__ import annotations
+
+import pytest
+
+from traces.builder import Builder
+from traces.entries import Entries
+from traces.reading import LazyTokenizer, Options, context_of
+from traces.records import Base, Blocks, Piece, Prompt, Request
+from traces.tables import finish
+
+HUGE = 1 << 44
+
+
+def _request(at: int, prompt: Prompt | Blocks, tokens: int) -> Request:
+    return Request(f"r{at}", "s", at, float(at), input_tokens=tokens, prompt=prompt)
+
+
+def _tables(*requests: Request) -> dict[str, list[tuple[object, ...]]]:
+    builder = Builder()
+    builder.begin("name", "test")
+    builder.take(requests)
+    builder.end()
+    tables, _, _ = finish(builder)
+    return {name: table.rows() for name, table in tables.items()} | {"columns": [tuple(tables["divergences"].columns)]}
+
+
+def test_prompts_of_hidden_text_part_and_go_on_alike() -> None:
+    head, tail = Piece(1, HUGE, "unobserved"), Piece(9, HUGE, "user")
+    first = Prompt((head, Piece(2, 100, "user"), tail), completeness="no_head")
+    second = Prompt((Piece(3, 200, "user"), tail), Base("r1", False, HUGE), completeness="no_head")
+    tables = _tables(_request(1, first, 2 * HUGE + 100), _request(2, second, 2 * HUGE + 200))
+    (told,) = (dict(zip(tables["columns"][0], row, strict=True)) for row in tables["divergences"])
+    assert told["start_token"] == HUGE
+    assert (told["previous_line_tokens"], told["line_tokens"], told["resumed_tokens"]) == (100, 200, HUGE)
+
+
+def test_blocks_without_ids_are_one_run() -> None:
+    rows = [_request(at, Blocks([1, 2, at], 512), HUGE + at) for at in (5, 6)]
+    tables = _tables(*rows)
+    assert len(tables["requests"]) == 2
+    assert len(tables["prefixes"]) < 10
+
+
+@pytest.mark.parametrize("ids", [[1, 2.5], [1, -1], [1, 1 << 32], [1, "2"], [1, [2]], [1, None]])
+def test_token_ids_are_whole_numbers(ids: list[object]) -> None:
+    entries = Entries(context_of(Options(), LazyTokenizer("bytes"), Builder().digest))
+    with pytest.raises((ValueError, TypeError), match="whole numbers"):
+        entries.token_ids(ids)  # type: ignore[arg-type]
