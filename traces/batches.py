@@ -52,16 +52,14 @@ def block_batch(rows: list[BlockRow], digest: Callable[[str], int], secret: int)
     (`floor`) the rest is private. Fewer ids than whole blocks: the blocks behind them are private.
     """
     count = len(rows)
-    row = np.fromiter((r.row for r in rows), np.int64, count)
-    tokens = np.fromiter((r.tokens for r in rows), np.int64, count)
-    block = np.fromiter((r.block_tokens for r in rows), np.int64, count)
-    space = np.fromiter((r.space for r in rows), np.int32, count)
-    base = np.fromiter((r.added.base for r in rows), np.int64, count)
-    base_blocks = np.fromiter((r.added.base_blocks for r in rows), np.int64, count)
-    total = np.fromiter((r.added.total for r in rows), np.int64, count)
-    lengths = np.fromiter((len(r.added.text) for r in rows), np.int64, count)
+    row_ids, lengths_of, blocks_of, spaces, adds = zip(*rows, strict=True) if rows else ((),) * 5
+    bases, base_counts, texts, _, totals = zip(*adds, strict=True) if adds else ((),) * 5
+    row, tokens, block = np.array(row_ids, np.int64), np.array(lengths_of, np.int64), np.array(blocks_of, np.int64)
+    space = np.array(spaces, np.int32)
+    base, base_blocks, total = (np.array(v, np.int64) for v in (bases, base_counts, totals))
+    lengths = np.array([len(text) for text in texts], np.int64)
     ends = np.cumsum(lengths)
-    text = np.frombuffer(b"".join(r.added.text for r in rows), np.uint8)
+    text = np.frombuffer(b"".join(texts), np.uint8)
     units = np.zeros(int(total.sum() - base_blocks.sum()) + 1, np.uint64)
     starts = np.zeros(count + 1, np.int64)
     in_batch = np.searchsorted(row, base)

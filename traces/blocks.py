@@ -66,8 +66,10 @@ class KnownTexts:
         if session is not None:
             known = self._by_session
             base = known.get(session)
-            if base is not None and not _extends(ids, base.text):
-                base = None
+            if base is not None:
+                length = len(base.text)
+                if not ids.startswith(base.text) or (len(ids) > length > 0 and ids[length] != 44):
+                    base = None
         else:
             known = self._by_last_id.setdefault(space, {})
             base = _deepest(known, ids)

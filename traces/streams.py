@@ -52,8 +52,14 @@ class Hashed(io.RawIOBase):
         return data
 
     def readinto(self, buffer: Any) -> int:
-        """`read` into a buffer."""
-        return _fill(self, buffer)
+        """The next bytes into a buffer, digested where they lie."""
+        size = self._inner.readinto(buffer)  # type: ignore[attr-defined]  # raw files and zip entries have it
+        if size:
+            self._state.update(memoryview(buffer)[:size])
+            self._size += size
+        elif self._whole:
+            self._tell(self._state.hexdigest(), self._size)
+        return int(size or 0)
 
     def close(self) -> None:
         """Close what it reads from."""
