@@ -37,7 +37,7 @@ class RayExecutor(Executor):
             self._ray.shutdown()
 
 
-WORTH_A_POOL_BYTES = 48 << 20
+WORTH_A_POOL_BYTES = 24 << 20
 """Below this, starting processes costs more than they save."""
 
 

@@ -61,7 +61,8 @@ def _likeness(record: Any) -> float:
         return 0.9
     if kind not in _TYPES or "uuid" not in record or not ("sessionId" in record or "isSidechain" in record):
         return 0.0
-    return 0.97 if isinstance(record.get("message"), dict) else 0.8
+    message = record.get("message")
+    return 0.97 if isinstance(message, dict) and "parts" not in message else 0.8  # a relative has parts, not content
 
 
 def read(source: Source, context: Context) -> Iterator[Record]:
