@@ -287,7 +287,7 @@ def _counted(records: Iterable[Record], source: Source) -> Iterator[Record]:
     for seen, record in enumerate(records):
         if not seen & 0x3FF and source.heard is not None:
             source.heard()
-        if not seen & 0xFFFF:
+        if seen and not seen & 0xFFFF:
             give_back()
         yield record
 

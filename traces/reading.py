@@ -37,6 +37,7 @@ class LazyTokenizer:
     def __init__(self, name: str) -> None:
         self._asked = name
         self._loaded: Tokenizer | None = None
+        self.remembered: dict[int, int] = {}  # hash of a text -> its count, for readers of texts that repeat
         if name not in ("o200k_base", "cl100k_base", "bytes") and not Path(name).exists():
             load_tokenizer(name)  # raises, naming the known ones
 

@@ -12,8 +12,8 @@ from traces.records import Context
 IMAGE_TOKENS = 1500.0
 """Assumed size of an image or document: about that of the largest image the API takes without shrinking it."""
 
-SHORT_CHARS, SHORT_TEXTS = 400, 10_000
-"""Texts up to this length are counted once while they are remembered: agents' messages and tools repeat themselves."""
+REMEMBERED_TEXTS = 200_000
+"""Texts that are counted once: agents' messages and tools repeat themselves, and lines are logged again."""
 
 
 class Part(NamedTuple):
@@ -32,7 +32,8 @@ class PartReader:
     def __init__(self, context: Context) -> None:
         self.digest = context.digest
         self._count = context.tokenizer.count
-        self._counts: dict[str, int] = {}
+        # kept beside the tokenizer, so that files share what was counted
+        self._counts: dict[int, int] = getattr(context.tokenizer, "remembered", {})
 
     def blocks(self, content: object) -> list[Any]:
         """The blocks of a message's content: a string is one text block, anything but a list is none."""
@@ -71,13 +72,12 @@ class PartReader:
         return Part(self.digest(f"{role}\0{tag}\0{text}"), self._tokens(text), calls, role)
 
     def _tokens(self, text: str) -> int:
-        if len(text) > SHORT_CHARS:
-            return self._count(text)
-        found = self._counts.get(text)
+        key = hash(text)  # of 64 bits: among a million texts two share one with a chance of 3 in 10^8
+        found = self._counts.get(key)
         if found is None:
-            if len(self._counts) >= SHORT_TEXTS:
+            if len(self._counts) >= REMEMBERED_TEXTS:
                 self._counts.clear()
-            found = self._counts[text] = self._count(text)
+            found = self._counts[key] = self._count(text)
         return found
 
 
