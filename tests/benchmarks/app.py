@@ -87,7 +87,8 @@ def main() -> None:
         bare_port, port = free_ports()
         servers = [serve(script, bare_port, Path(folder) / "bare.log"), serve(APP, port, Path(folder) / "log")]
         try:
-            browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"])
+            flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+            browser = playwright.chromium.launch(executable_path=chromium, args=flags)
             pages = {"bare": f"http://127.0.0.1:{bare_port}/"}
             for name in ("overview", "cache"):
                 pages[name] = f"http://127.0.0.1:{port}/{name}?dataset=demo&arrivals=staggered:600"
