@@ -1,4 +1,4 @@
-"""What is planted is found again, in generated towers and in real sessions. The diagnosis was built on other seeds."""
+"""What is planted is found again, in towers and in real sessions (on seeds that the diagnosis was tuned on too)."""
 
 from __future__ import annotations
 
