@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from traces.formats.table_rows import columns, kind, rows
+from traces.records import Record, Reject
 from traces.sources import Head, Source, TooLarge, parse_json
 
 
 def has_columns(head: Head, *names: str) -> bool:
     """Whether a file is CSV or Parquet with all these columns."""
     return kind(head) in ("parquet", "csv") and set(names) <= set(columns(head))
+
+
+def taken(source: Source, take: Callable[[int, Mapping[str, Any]], Iterator[Record]]) -> Iterator[Record]:
+    """What `take` makes of each object of an export; what is no object, or what it cannot use, is a reject."""
+    for ordinal, value in documents(source):
+        if isinstance(value, str):
+            yield Reject(ordinal, value)
+            continue
+        try:
+            yield from take(ordinal, value)
+        except (ValueError, RecursionError) as error:
+            yield Reject(ordinal, str(error)[:120] if isinstance(error, ValueError) else "nested too deeply")
 
 
 def documents(source: Source) -> Iterator[tuple[int, Any]]:

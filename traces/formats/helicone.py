@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from traces.formats.export_rows import documents, has_columns
+from traces.formats.export_rows import has_columns, taken
 from traces.logged_times import first_moment
 from traces.messages import compact
 from traces.model_calls import Call, Calls, number_of, text_of
-from traces.records import Context, Record, Reject, Session, Skipped
+from traces.records import Context, Record, Session, Skipped
 from traces.session_headers import lowered
 from traces.sources import Head, Source
 from traces.span_content import parsed
@@ -36,15 +36,7 @@ def sniff(head: Head, name: str) -> float:
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield the calls in the order of the file."""
-    reader = _Reader(context)
-    for ordinal, value in documents(source):
-        if isinstance(value, str):
-            yield Reject(ordinal, value)
-            continue
-        try:
-            yield from reader.take(ordinal, value)
-        except (ValueError, RecursionError) as error:
-            yield Reject(ordinal, str(error)[:120] if isinstance(error, ValueError) else "nested too deeply")
+    yield from taken(source, _Reader(context).take)
 
 
 class _Reader:
