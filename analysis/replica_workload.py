@@ -82,10 +82,13 @@ class RunLengths:
 
 
 def run_lengths(warehouse: Warehouse, question: Question) -> RunLengths:
-    """Distances and lengths of the runs of the question's requests. Raises NeedsArrivals where the order is unknown."""
+    """Distances and lengths of the runs of the question's requests.
+
+    Raises NeedsArrivals where times are relative: prompts of different sessions may share nothing and still push each
+    other out of a finite cache, so stack distances depend on when sessions start.
+    """
     prepared = warehouse.prepare(question)
-    if not prepared.order_known:
-        warehouse.need_times(prepared, "the hit rate at a capacity")
+    warehouse.need_times(prepared, "the hit rate at a capacity")
     runs = warehouse.query("reuse_runs", question)
     total = int(warehouse.grouped(question, "all")["prefix_tokens"].sum())
     distance, blocks = runs["distance_blocks"].to_numpy(), runs["blocks"].to_numpy()

@@ -20,6 +20,7 @@ from analysis.replica_calibration import prefill_from_trace, with_prefill
 from analysis.replica_workload import RunLengths, shared_prefix_tokens, workload_of
 from analysis.warehouse import Warehouse, open_dataset
 from app.cli_replica import COMMANDS
+from traces.demo import demo_inputs
 from traces.ingest import ingest
 
 KV_BUDGET, INTERACTIVITY = COMMANDS
@@ -163,3 +164,15 @@ def test_a_filtered_question_has_its_own_contexts(warehouse: Warehouse) -> None:
     assert (part.requests, part.contexts["max"]) == (1, 2048)
     assert part.runs is not None
     assert part.runs.ceiling() == 0.75
+
+
+def test_a_capacity_is_not_answered_without_arrivals(tmp_path: Path) -> None:
+    """Sessions that share nothing still push each other out: relative times alone say nothing of a finite cache."""
+    ingest(demo_inputs()[:3], tmp_path / "ds")
+    warehouse = open_dataset(tmp_path / "ds")
+    recorded = workload_of(warehouse, Question())
+    assert recorded.runs is None
+    assert "staggered" in str(recorded.note)
+    named = workload_of(warehouse, Question(arrivals="staggered:600"))
+    assert named.runs is not None
+    assert named.note is None
