@@ -26,7 +26,7 @@ def defined_hits(warehouse: Warehouse, question: Question, capacity_tokens: int 
 
 
 def _peer(warehouse: Warehouse, question: Question, capacity: int | None) -> tuple[Tokens, Tokens]:
-    from analysis.peer_definitions import units_of
+    from analysis.peer_definitions import simulated_hits, units_of
 
     units = units_of(warehouse, question)
     block = warehouse.prepare(question).block_size
@@ -35,9 +35,7 @@ def _peer(warehouse: Warehouse, question: Question, capacity: int | None) -> tup
     ceiling = np.minimum(units.hit * block, units.tokens)
     if capacity is None:
         return ceiling, ceiling
-    hit = np.zeros_like(units.hit)
-    np.add.at(hit, units.request, np.clip(capacity - units.distance, 0, units.blocks))
-    return ceiling, np.minimum(hit * block, units.tokens)
+    return ceiling, np.minimum(simulated_hits(units, capacity) * block, units.tokens)
 
 
 def _engine(

@@ -29,7 +29,9 @@ MEANINGS: dict[str, dict[str, str]] = {
         "hit": "leading block ids seen before; a partial last block is a block like others and weighs its tokens",
         "rate": "hit tokens / prompt tokens of the last half of the requests",
         "ceiling": "unbounded, one shared cache, prompt tokens only",
-        "eviction": "LRU over block ids; capacity is per replica",
+        "eviction": "LRU over block ids, leaves first; capacity is per replica. A prompt with more blocks than the "
+        "cache leaves one place empty until a request brings a new block (as in kvcache-simulator 0.1.3, which prints "
+        "no point where the cache is not full after the first half of the requests)",
     },
     "aiperf": {
         "hit": "leading block ids seen before, a partial last block included",

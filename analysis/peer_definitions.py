@@ -1,8 +1,10 @@
 """Hit rates as other tools define them, to compare with what they print.
 
 kvcache-simulator: token-weighted over the last half of the requests; a partial last block is a block like others, hits
-if its id repeats (weighing its tokens) and takes a place in the cache. AIPerf analyze-trace: the unweighted mean over
-requests of blocks / blocks, unbounded, partial blocks counted.
+if its id repeats (weighing its tokens) and takes a place in the cache. It evicts leaves only, least recent first, and
+never those of the prompt that it is inserting which were there before; that is the LRU order of the curve, but for
+prompts with more blocks than the cache (`simulated_hits`). AIPerf analyze-trace: the unweighted mean over requests of
+blocks / blocks, unbounded, partial blocks counted.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from analysis.heavy_paths import heavy_paths
@@ -30,6 +33,7 @@ class Units(NamedTuple):
     hit: NDArray[np.int64]  # ids hit with an unbounded cache
     tokens: NDArray[np.int64]  # prompt tokens
     counts: NDArray[np.bool_]
+    order: NDArray[np.int64]  # rows in arrival order
 
 
 def units_of(warehouse: Warehouse, question: Question) -> Units:
@@ -64,13 +68,45 @@ def units_of(warehouse: Warehouse, question: Question) -> Units:
     tokens = loaded.requests["prefix_tokens"].fill_null(0).to_numpy()
     return Units(
         runs.request.astype(np.int64), runs.start_block, runs.blocks, runs.distance_blocks, runs.full_blocks,
-        runs.hit_blocks, tokens, counts,
+        runs.hit_blocks, tokens, counts, np.asarray(arrived.order, np.int64),
     )  # fmt: skip
 
 
 def _tokens(units: Units, hit: NDArray[np.int64], block: int, request: NDArray[np.int64]) -> NDArray[np.int64]:
     """Tokens of the first `hit` ids of the requests: the last id may be a partial block."""
     return np.minimum(hit * block, units.tokens[request])
+
+
+def simulated_hits(units: Units, capacity: int) -> NDArray[np.int64]:
+    """Blocks of each request that kvcache-simulator 0.1.3 finds in a cache of `capacity` blocks: int64[r].
+
+    A prompt with more blocks than the cache is inserted from its head until all others are evicted; the next block then
+    evicts the one that was just put (only blocks that were there before the request are protected), finds its parent
+    gone and insertion stops (`simulate_trie_policy`). So one block less than fits is left, and that place stays
+    free until a request brings a block that is not there: until then the cache is an LRU cache of `capacity` - 1.
+    """
+    rank = np.empty(units.order.size, np.int64)
+    rank[units.order] = np.arange(units.order.size)
+    first = np.searchsorted(rank[units.request], np.arange(units.order.size + 1))
+    return np.asarray(_simulated(units.order, first, units.blocks, units.distance, units.total, capacity))
+
+
+@njit(cache=True)
+def _simulated(order: Any, first: Any, blocks: Any, distance: Any, total: Any, capacity: Any) -> Any:
+    """The loop of `simulated_hits`; runs `first[k]` to `first[k + 1]` are those of the k-th request to arrive."""
+    out = np.zeros(total.size, np.int64)
+    free = 0  # places that an overlong prompt left empty
+    for k in range(order.size):
+        row = order[k]
+        hit = 0
+        for u in range(first[k], first[k + 1]):
+            hit += min(max(capacity - free - distance[u], 0), blocks[u])
+        out[row] = hit
+        if total[row] > capacity:
+            free = 0 if hit == capacity else 1
+        elif total[row] > hit:
+            free = 0
+    return out
 
 
 def peer_ceiling(warehouse: Warehouse, question: Question) -> dict[str, Any]:
@@ -100,13 +136,10 @@ def peer_curve(warehouse: Warehouse, question: Question, capacity_blocks: list[i
 
         capacity_blocks = capacity_grid(needed_blocks(build_events(units.distance, units.blocks))).tolist()
     base = int(units.tokens[units.counts].sum())
-    keep = units.counts[units.request]
-    request, start = units.request[keep], units.start[keep]
+    counted = np.flatnonzero(units.counts)
     rows = []
     for capacity in capacity_blocks:
-        hit = np.clip(capacity - units.distance[keep], 0, units.blocks[keep])
-        first = _tokens(units, start, block, request)
-        tokens = int((_tokens(units, start + hit, block, request) - first).sum())
+        tokens = int(_tokens(units, simulated_hits(units, capacity)[counted], block, counted).sum())
         rows.append(
             {
                 "group": "all",

@@ -114,6 +114,20 @@ def test_generated_agent_trace_with_sessions(tmp_path: Path) -> None:
     rates = curve(warehouse, question, capacity_blocks=caps)["hit_rate"].to_list()
     assert [round(r, 6) for r in rates[:-1]] == [0.213249, 0.753061, 0.938427, 0.956470, 0.962276]
     assert round(report(warehouse, question, ())["hit_rate"]["ceiling"], 6) == 0.962697
+    # hit tokens where prompts of up to 2,330 blocks do not fit
+    known = {
+        1: 0,
+        2: 105728,
+        7: 634368,
+        64: 6660864,
+        181: 18233344,
+        1000: 29498816,
+        1500: 39034560,
+        2000: 48541376,
+        2048: 49491712,
+        2500: 58753920,
+    }
+    assert curve(warehouse, question, capacity_blocks=list(known))["hit_tokens"].to_list() == list(known.values())
     aiperf = report(warehouse, question._replace(definition="aiperf"), ())["hit_rate"]["ceiling"]
     assert aiperf == pytest.approx(0.9483014811594062, rel=1e-12)
 
@@ -128,6 +142,9 @@ def test_generated_chat_trace_as_peers_see_it(tmp_path: Path) -> None:
     rates = curve(warehouse, question, capacity_blocks=caps)["hit_rate"].to_list()
     known = [0.036844, 0.101782, 0.214507, 0.421549, 0.616054, 0.672670, 0.683804]
     assert [round(r, 6) for r in rates] == known
+    # hit tokens where prompts of up to 260 blocks do not fit
+    hits = {1: 0, 2: 201216, 3: 283648, 7: 345600, 16: 504832, 45: 993280, 100: 1621504, 256: 2944512, 362: 3657728}
+    assert curve(warehouse, question, capacity_blocks=list(hits))["hit_tokens"].to_list() == list(hits.values())
     assert round(report(warehouse, question, ())["hit_rate"]["ceiling"], 6) == 0.684689
     aiperf = report(warehouse, question._replace(definition="aiperf"), ())["hit_rate"]["ceiling"]
     assert aiperf == pytest.approx(0.5532809592767863, rel=1e-12)
