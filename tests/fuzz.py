@@ -259,6 +259,7 @@ def read_only(format_name: str, target: Path) -> None:
             claimed.update(id(source.siblings[name]) for name in source.claims)
             source.close()
         counts = builder.end()
+        builder.flush()
         assert all(count >= 0 for count in counts.values()), f"a negative count: {dict(counts)}"
         assert counts["used"] >= sum(f.height for f in builder.frames if f["input_label"][0] == builder.input.label)
     stopped = [reason for _, _, reason in builder.rejects if reason.startswith("reading stopped")]

@@ -39,6 +39,20 @@ class Counts(Counter[str]):
     """What became of the records: used, rejected, duplicate, ignored, failed_attempt."""
 
 
+Row = tuple[int, int | None, int, Request]
+"""(row, session, source, request)"""
+
+
+class Taken(NamedTuple):
+    """Requests of one input that are no columns yet. `told`: the input's counts were handed out with these as used."""
+
+    input: Input
+    clock: str
+    counts: Counts
+    rows: list[Row]
+    told: bool
+
+
 class Builder:
     """Collects records of inputs, one input after the other."""
 
@@ -57,7 +71,15 @@ class Builder:
         self.inputs: list[Input] = []
         self.spaces: dict[str, int] = {"dataset": 0}
         self.rejects: list[tuple[str, int, str]] = []
+        self.late: list[
+            tuple[str, int, str]
+        ] = []  # rejects that came to light after the counts of their input were told
         self.notes: Counter[str] = Counter()
+        self._pending: list[Row] = []
+        self._waiting: list[Taken] = []
+        self._waits = 0
+        self._blocks: list[BlockRow] = []
+        self._pieces: list[PieceRow] = []
         self.copies = Copies()
         self._named = array("q"), array("Q")  # rows, and the digests of their keys where other inputs may name them
         self.origins: dict[str, int] = {}
@@ -92,9 +114,6 @@ class Builder:
         self._space_of: dict[tuple[str, int], int] = {}
         self._spawned: list[tuple[dict[str, Any], str]] = []
         self._linked = False
-        self._blocks: list[BlockRow] = []
-        self._pieces: list[PieceRow] = []
-        self._pending: list[tuple[int, int | None, int, Request]] = []
         self._source_ids: dict[tuple[Any, ...], int] = {s: i for i, s in enumerate(self.sources)}
         self._bad_blocks = 0
         self._fits = (1, 1 << 40)
@@ -116,12 +135,18 @@ class Builder:
                     self.counts["ignored"] += record.count
             elif type(record) is Note:
                 self.notes[record.text] += 1
-            if len(self._pending) >= FLUSH_ROWS:
+            if self._waits + len(self._pending) >= FLUSH_ROWS:
                 self.flush()
 
     def end(self, digest: str = "") -> Counts:
-        """Finish the current input, whose content has the keyed `digest`; return what became of its records."""
-        self.flush()
+        """Finish the current input, whose content has the keyed `digest`; return what became of its records.
+
+        Inputs of few requests wait for each other, since a batch costs about the same whatever it holds.
+        """
+        if self._blocks:
+            self.flush()
+        elif self._pending:
+            self._wait(told=True)
         self.input = self.inputs[-1] = self.input._replace(digest=digest)
         for session, key in self._spawned:
             if key in self._rows:
@@ -263,8 +288,16 @@ class Builder:
         self._blocks.append(BlockRow(row, tokens, block, space, added))
         return prompt
 
+    def _wait(self, told: bool) -> None:
+        self._waiting.append(Taken(self.input, self._space_name, self.counts, self._pending, told))
+        self._waits += len(self._pending)
+        self.counts["used"] += len(self._pending)
+        self._pending = []
+
     def flush(self) -> None:
         """Insert the prompts that wait and turn the waiting requests into columns."""
+        if self._pending:
+            self._wait(told=False)
         if self.leaf.size < self.rows:
             size = max(self.rows, self.leaf.size * 2, 4096)
             for name in ("leaf", "full", "reply"):
@@ -280,29 +313,40 @@ class Builder:
             self.tree.insert(batch, self.leaf, self.full, self.reply)
         if self._pieces:
             self.tree.insert(piece_batch(self._pieces), self.leaf, self.full, self.reply)
-        for row, _, _, request in self._pending:
-            if row in bad:
-                self.counts["rejected"] += 1
-                self.rejects.append((self.input.label, request.ordinal, "hash_ids are not whole numbers or strings"))
-        pending = [p for p in self._pending if p[0] not in bad] if bad else self._pending
-        self._keep(pending)
-        self._blocks, self._pieces, self._pending = [], [], []
+        taken = self._waiting
+        if bad:
+            taken = [t._replace(rows=[r for r in t.rows if r[0] not in bad]) for t in taken]
+            for t in self._waiting:
+                for row, _, _, request in t.rows:
+                    if row in bad:
+                        self._reject(t, request, "hash_ids are not whole numbers or strings")
+        self._keep([t for t in taken if t.rows])
+        self._blocks, self._pieces, self._waiting, self._waits = [], [], [], 0
 
-    def _keep(self, pending: list[tuple[int, int | None, int, Request]]) -> None:
+    def _reject(self, taken: Taken, request: Request, reason: str) -> None:
+        taken.counts["used"] -= 1
+        taken.counts["rejected"] += 1
+        (self.late if taken.told else self.rejects).append((taken.input.label, request.ordinal, reason))
+
+    def _keep(self, taken: list[Taken]) -> None:
         """Turn requests into columns; one with a value that no column holds is rejected, the others are kept."""
-        if not pending:
+        if not taken:
             return
         try:
-            self.frames.append(columns(pending, self.input.label, self._space_name, self.origins))
-            self.counts["used"] += len(pending)
+            self.frames.append(columns([(t.input.label, t.clock, t.rows) for t in taken], self.origins))
         except (OverflowError, TypeError, ValueError, pl.exceptions.PolarsError):
-            if len(pending) == 1:
-                self.counts["rejected"] += 1
-                self.rejects.append((self.input.label, pending[0][3].ordinal, "a number that is absurdly large"))
+            if len(taken) > 1:
+                half = len(taken) // 2
+                self._keep(taken[:half])
+                self._keep(taken[half:])
                 return
-            half = len(pending) // 2
-            self._keep(pending[:half])
-            self._keep(pending[half:])
+            (one,) = taken
+            if len(one.rows) == 1:
+                self._reject(one, one.rows[0][3], "a number that is absurdly large")
+                return
+            half = len(one.rows) // 2
+            self._keep([one._replace(rows=one.rows[:half])])
+            self._keep([one._replace(rows=one.rows[half:])])
 
     # all of it -------------------------------------------------------------------------------------------------
 
@@ -314,6 +358,7 @@ class Builder:
 
     def all_rows(self) -> pl.DataFrame:
         """Every request taken so far, copies included, with its place in the tree."""
+        self.flush()
         if not self.frames:
             names = ["request_id", "session_id", "source_id", "input_label", "prompt_completeness", "record_ordinal"]
             types: dict[str, Any] = {n: TYPES[n] for n in [*names, *FROM_REQUEST]}

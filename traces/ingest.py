@@ -146,6 +146,7 @@ class _Ingest:
     def _save(self, builder: Builder, path: Path) -> None:
         """Keep what was read so far beside the dataset, so that a killed ingest can go on from there."""
         tables, private, _ = finish(builder)
+        self._take_late(builder)
         manifest = self._manifest(builder, tables, {})
         manifest["resume"] = {
             "base": self.base,
@@ -160,6 +161,7 @@ class _Ingest:
         self._tell("writing", total, total, builder.rows)
         give_back()
         tables, private, copies = finish(builder)
+        self._take_late(builder)
         self.tally.copies(copies - self.old_copies)
         receipt = self.tally.receipt(tables, builder.first_new_row, self.options.tokenizer, path)
         if path is not None:
@@ -172,6 +174,12 @@ class _Ingest:
             shutil.rmtree(partial_of(path), ignore_errors=True)
         self._tell("done", total, total, builder.rows)
         return receipt
+
+    def _take_late(self, builder: Builder) -> None:
+        names = {i.label: i.name for i in builder.inputs}
+        self.tally.late([(names[label], ordinal, reason) for label, ordinal, reason in builder.late])
+        builder.rejects += builder.late
+        builder.late = []
 
     def _manifest(self, builder: Builder, tables: dict[str, Any], receipt: dict[str, Any]) -> dict[str, Any]:
         order = input_order(builder.inputs)

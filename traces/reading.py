@@ -12,10 +12,15 @@ from traces.digests import KeyedDigest
 from traces.inputs import Limits
 from traces.records import Context, Record, Reject
 from traces.sources import Source
+from traces.text_counts import TextCounts
 from traces.tokens import Tokenizer, load_tokenizer
 
 LARGEST_REMOTE_BYTES = 64 << 20
 """A larger file streams in this process: its records would not fit in memory all at once."""
+
+
+MOST_COUNTS = 1 << 20
+"""Counts that are kept from one file to the next."""
 
 
 class Options(NamedTuple):
@@ -37,7 +42,7 @@ class LazyTokenizer:
     def __init__(self, name: str) -> None:
         self._asked = name
         self._loaded: Tokenizer | None = None
-        self.remembered: dict[int, int] = {}  # hash of a text -> its count, for readers of texts that repeat
+        self._counts: TextCounts | None = None
         if name not in ("o200k_base", "cl100k_base", "bytes") and not Path(name).exists():
             load_tokenizer(name)  # raises, naming the known ones
 
@@ -45,6 +50,13 @@ class LazyTokenizer:
     def used(self) -> bool:
         """Whether anything was counted with it."""
         return self._loaded is not None
+
+    @property
+    def counts(self) -> TextCounts:
+        """Counts of texts that repeat, shared by the files that are read one after the other."""
+        if self._counts is None or len(self._counts.tokens) > MOST_COUNTS:
+            self._counts = TextCounts(self)
+        return self._counts
 
     def __getattr__(self, attribute: str) -> Any:
         if self._loaded is None:

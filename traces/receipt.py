@@ -68,6 +68,13 @@ class Tally:
         for _, ordinal, reason in rejects:
             self._list(name, ordinal, reason)
 
+    def late(self, rejects: list[tuple[str, int, str]]) -> None:
+        """Requests (name of the input, ordinal, reason) that were counted as used and turned out to be unusable."""
+        self.records["used"] -= len(rejects)
+        self.records["rejected"] += len(rejects)
+        for name, ordinal, reason in rejects:
+            self._list(name, ordinal, reason)
+
     def copies(self, count: int) -> None:
         """Requests that turned out to be copies of calls that are counted elsewhere."""
         moved = max(0, count)

@@ -67,7 +67,7 @@ def finish(builder: Builder) -> tuple[dict[str, pl.DataFrame], dict[str, Any], i
         "requests": requests.cast(polars_schema(REQUESTS)),
         "prefixes": _prefixes(builder.tree),
         "divergences": _divergences(builder, rows),
-        "rejects": pl.DataFrame(builder.rejects, schema=polars_schema(REJECTS), orient="row"),
+        "rejects": pl.DataFrame([*builder.rejects, *builder.late], schema=polars_schema(REJECTS), orient="row"),
     }
     return tables, _private(builder, copies, rows), copies.height
 
@@ -137,7 +137,10 @@ def _with_inferred_sessions(builder: Builder, rows: pl.DataFrame) -> tuple[pl.Da
     step = np.where(block == 1, TEXT_TOLERANCE_TOKENS, block)
     count = missing.height
     leaf = missing["prefix_id"].to_numpy()
-    first = infer_sessions(columns["parent"], columns["end"], leaf, depth, 2 * step, np.arange(count))
+    same = [pl.col(name) == pl.col(name).shift(1) for name in ("input_order", "record_ordinal")]
+    compacted = missing.select(pl.all_horizontal("compaction", *same).fill_null(False)).to_series().to_numpy()
+    after = np.where(compacted, np.arange(count) - 1, -1)
+    first = infer_sessions(columns["parent"], columns["end"], leaf, depth, 2 * step, np.arange(count), after)
     starts = missing["request_id"].to_numpy()[first]
     next_id = len(builder.sessions)
     _, dense = np.unique(first, return_inverse=True)

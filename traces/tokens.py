@@ -37,17 +37,23 @@ CHUNK_CHARS = 100_000
 """Longest text that is encoded in one piece. tiktoken's regex engine overflows its stack on runs of about a million
 spaces or tabs; 400,000 are safe."""
 
+_BETWEEN = "\0\x1e\x1f"
+"""Put between texts that are encoded together, as a token that merges with nothing. No end of it is a start of it, so
+the end of a text cannot make another one of it."""
+
 
 class Tokenizer(NamedTuple):
     """A vocabulary. `digest` is the sha256 of its file ("" for bytes): what a dataset was counted with.
 
-    `vocabulary` gives the bytes of every token by id (b"" where there is none).
+    `vocabulary` gives the bytes of every token by id (b"" where there is none). `count_parts` counts texts of at most
+    `CHUNK_CHARS` characters without lone surrogates, all at once.
     """
 
     name: str
     digest: str
     encode_chunk: Callable[[str], list[int]]
     vocabulary: Callable[[], list[bytes]] | None = None
+    count_parts: Callable[[list[str]], list[int]] | None = None
 
     def count(self, text: str) -> int:
         """Tokens of `text`, every character of it taken as text: `<|endoftext|>` is not special."""
@@ -55,6 +61,25 @@ class Tokenizer(NamedTuple):
         if len(text) <= CHUNK_CHARS:
             return len(self.encode_chunk(text))
         return sum(len(self.encode_chunk(part)) for part in chunks(text))
+
+    def count_all(self, texts: list[str]) -> list[int]:
+        """`count` of each of `texts`, faster than one by one and without Python's lock where the tokenizer can."""
+        if self.count_parts is None:
+            return [self.count(text) for text in texts]
+        parts: list[str] = []
+        long: list[tuple[int, int]] = []  # (place of a text of several parts, parts of it after the first)
+        for at, text in enumerate(texts):
+            text = plain(text)
+            if len(text) <= CHUNK_CHARS:
+                parts.append(text)
+            else:
+                found = list(chunks(text))
+                long.append((at, len(found) - 1))
+                parts += found
+        counts = self.count_parts(parts)
+        for at, more in long:
+            counts[at : at + more + 1] = [sum(counts[at : at + more + 1])]
+        return counts
 
     def encode(self, text: str) -> NDArray[np.uint32]:
         """Token ids of `text` (uint32, one per token); `len` of it equals `count`."""
@@ -151,7 +176,10 @@ def _from_ranks(name: str, pattern_of: str, data: bytes) -> Tokenizer:
     if missing:
         # tiktoken would panic on the first byte without a rank.
         raise ValueError(f"{name} is no complete tiktoken ranks file: {missing} of the 256 single bytes have no rank")
-    encoding = tiktoken.Encoding(name, pat_str=_pattern(pattern_of, ranks), mergeable_ranks=ranks, special_tokens={})
+    mark = max(ranks.values()) + 1
+    encoding = tiktoken.Encoding(
+        name, pat_str=_pattern(pattern_of, ranks), mergeable_ranks=ranks, special_tokens={_BETWEEN: mark}
+    )
     # What is encoded with is a copy of its own; the ranks as Python objects are tens of megabytes.
     encoding._mergeable_ranks = {}
 
@@ -159,7 +187,16 @@ def _from_ranks(name: str, pattern_of: str, data: bytes) -> Tokenizer:
         known = {encoding.encode_single_token(token): token for token in encoding.token_byte_values()}
         return [known.get(rank, b"") for rank in range(max(known) + 1)]
 
-    return Tokenizer(name, digest, encoding.encode_ordinary, vocabulary)
+    def count_parts(texts: list[str]) -> list[int]:
+        joined = _BETWEEN.join(texts)
+        if joined.count(_BETWEEN) >= max(1, len(texts)):  # a text has the mark in it
+            return [len(encoding.encode_ordinary(text)) for text in texts]
+        ids = encoding.encode_to_numpy(joined, allowed_special={_BETWEEN}, disallowed_special=())
+        ends = np.append(np.flatnonzero(ids == mark), len(ids))
+        lengths: list[int] = (np.diff(ends, prepend=-1) - 1).tolist()
+        return lengths if texts else []
+
+    return Tokenizer(name, digest, encoding.encode_ordinary, vocabulary, count_parts)
 
 
 def _pattern(name: str, ranks: dict[bytes, int]) -> str:

@@ -48,6 +48,7 @@ def read_seconds(name: str, path: Path, tokenizer: LazyTokenizer) -> float:
     builder.begin(source.name, name, getattr(module, "SESSION_SCOPE", "input"))
     builder.take(guarded(module.read(source, context_of(Options(), tokenizer, builder.digest))))
     builder.end()
+    builder.flush()
     return time.process_time() - started
 
 

@@ -88,7 +88,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             # Nothing has named a session yet: such lines must not meet those of other files.
             line.session = parser.session = f"unnamed:{source.digest().hex()}"
         store.add(line)
-    store.close()
+    store.close(parser.parts.counts)
     chains = Chains(store)
     yield from _sessions(chains, _session_of_folder(source.name))
     yield from _requests(chains, Prompts(chains, context.digest))

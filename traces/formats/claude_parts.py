@@ -8,19 +8,20 @@ from typing import Any, NamedTuple
 import orjson
 
 from traces.records import Context
+from traces.text_counts import TextCounts
 
 IMAGE_TOKENS = 1500.0
 """Assumed size of an image or document: about that of the largest image the API takes without shrinking it."""
 
-REMEMBERED_TEXTS = 200_000
-"""Texts that are counted once: agents' messages and tools repeat themselves, and lines are logged again."""
-
 
 class Part(NamedTuple):
-    """One content block: digest, tokenizer count, tool calls in it (0 or 1), node role, whether its size is unknown."""
+    """One content block: digest, tool calls in it (0 or 1), node role, whether its size is unknown.
+
+    `text`: the number under which its text is counted, -1 where it has none.
+    """
 
     key: int
-    counted: int
+    text: int
     calls: int
     role: str
     elastic: bool = False
@@ -31,9 +32,7 @@ class PartReader:
 
     def __init__(self, context: Context) -> None:
         self.digest = context.digest
-        self._count = context.tokenizer.count
-        # kept beside the tokenizer, so that files share what was counted
-        self._counts: dict[int, int] = getattr(context.tokenizer, "remembered", {})
+        self.counts: TextCounts = getattr(context.tokenizer, "counts", None) or TextCounts(context.tokenizer)
 
     def blocks(self, content: object) -> list[Any]:
         """The blocks of a message's content: a string is one text block, anything but a list is none."""
@@ -51,7 +50,7 @@ class PartReader:
         if kind == "thinking":
             return self._text("reasoning", _string(block.get("signature")), _string(block.get("thinking")))
         if kind == "redacted_thinking":
-            return Part(self.digest(f"reasoning\0{_dump(block)}"), 0, 0, "reasoning")
+            return Part(self.digest(f"reasoning\0{_dump(block)}"), -1, 0, "reasoning")
         if kind == "tool_use":
             body = f"{block.get('name')}{_dump(block.get('input'))}"
             return self._text("assistant", str(block.get("id")), body, calls=1)
@@ -59,7 +58,7 @@ class PartReader:
             source = block.get("source")
             if isinstance(source, dict) and source.get("type") == "text" and isinstance(source.get("data"), str):
                 return self._text(role, tag, source["data"])
-            return Part(self.digest(f"image\0{_dump(block)}"), 0, 0, "image", elastic=True)
+            return Part(self.digest(f"image\0{_dump(block)}"), -1, 0, "image", elastic=True)
         return self._text(role, tag, _dump(_without_blobs(block)))
 
     def result(self, call: str, content: object) -> list[Part]:
@@ -69,16 +68,7 @@ class PartReader:
         return [self._text("tool_result", call, content if isinstance(content, str) else _dump(content))]
 
     def _text(self, role: str, tag: str, text: str, calls: int = 0) -> Part:
-        return Part(self.digest(f"{role}\0{tag}\0{text}"), self._tokens(text), calls, role)
-
-    def _tokens(self, text: str) -> int:
-        key = hash(text)  # of 64 bits: among a million texts two share one with a chance of 3 in 10^8
-        found = self._counts.get(key)
-        if found is None:
-            if len(self._counts) >= REMEMBERED_TEXTS:
-                self._counts.clear()
-            found = self._counts[key] = self._count(text)
-        return found
+        return Part(self.digest(f"{role}\0{tag}\0{text}"), self.counts.number(text), calls, role)
 
 
 def _string(value: object) -> str:

@@ -11,6 +11,7 @@ from traces.formats.claude_parts import IMAGE_TOKENS, Part
 from traces.formats.id_table import IdTable
 from traces.lengths import prompt_estimate
 from traces.records import ROLES
+from traces.text_counts import TextCounts
 from traces.tools import CLASSES, tool_class
 from traces.usage import Usage
 
@@ -25,16 +26,22 @@ class PartTable:
 
     def __init__(self) -> None:
         self.key = array("Q")
-        self.counted = array("I")
+        self.text = array("i")  # the number of its text, -1: none
+        self.counted = array("I")  # by the tokenizer, once `count` was called
         self.code = array("B")
         self.share = array("q")
 
     def append(self, part: Part) -> None:
         """Add a part at the end."""
         self.key.append(part.key)
-        self.counted.append(part.counted)
+        self.text.append(part.text)
         self.code.append(ROLES.index(part.role) | _CALLS * part.calls | _ELASTIC * part.elastic)
         self.share.append(-1)
+
+    def count(self, tokens: array[int]) -> None:
+        """Take the counts of the texts, by number."""
+        self.counted = array("I", [tokens[text] if text >= 0 else 0 for text in self.text])
+        self.text = array("i")
 
     def __len__(self) -> int:
         return len(self.key)
@@ -201,8 +208,8 @@ class TranscriptStore:
         if line.spawned is not None:
             self.agents.append((at, line.spawned))
 
-    def close(self) -> None:
-        """Resolve what hangs on later lines, and the answers to tool calls; ids are forgotten."""
+    def close(self, counts: TextCounts) -> None:
+        """Resolve what hangs on later lines, the answers to tool calls and the counts; ids are forgotten."""
         for at, above in self._unresolved.items():
             found = self._by_uuid.get(above)
             if found >= 0 and found != at:
@@ -215,6 +222,8 @@ class TranscriptStore:
                 self.lines.next_result[at] = self.calls.results[call]
                 self.calls.results[call] = at
         self._by_uuid, self._unresolved, self._calls = IdTable(), {}, {}
+        counts.settle()
+        self.parts.count(counts.tokens)
 
     def parts_of(self, at: int) -> range:
         """Positions of the parts of a line."""

@@ -1,0 +1,76 @@
+"""Counts of texts, made in batches on a thread beside the reader.
+
+A tokenizer works without Python's lock, but a thread that takes it up for every text waits longer for the lock than it
+counts. So texts are asked for by number and counted some hundred at a time; a reader goes on meanwhile and looks at the
+numbers when it has seen its last line.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from traces.tokens import Tokenizer
+
+BATCH_CHARS = 1 << 17
+"""Enough for some 10 ms of counting, so that handing over is nothing beside it."""
+BATCHES_AHEAD = 8
+REMEMBERED_TEXTS = 200_000
+"""Texts that are counted once: agents' messages and tools repeat themselves, and lines are logged again."""
+
+
+class TextCounts:
+    """Numbers for texts, and after `settle` the token count of each. Equal texts get one number."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self.tokens = array("I")  # by number; 0 until settled
+        self._known: dict[int, int] = {}
+        self._batch: list[str] = []
+        self._first = 0  # the number of the first text of the batch
+        self._chars = 0
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="token counts")
+        self._running: deque[tuple[int, Future[list[int]]]] = deque()
+
+    def number(self, text: str) -> int:
+        """The number of `text`, which is counted soon if it is new."""
+        key = hash(text)  # of 64 bits: among a million texts two share one with a chance of 3 in 10^8
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= REMEMBERED_TEXTS:
+                self._known.clear()
+            found = self._known[key] = len(self.tokens)
+            self.tokens.append(0)
+            self._batch.append(text)
+            self._chars += len(text)
+            if self._chars >= BATCH_CHARS:
+                self._hand_over()
+        return found
+
+    def settle(self) -> None:
+        """Wait until every text that has a number is counted."""
+        if self._batch:
+            if self._running:
+                self._hand_over()
+            else:  # too little to be worth another thread
+                self._take(self._first, self._tokenizer.count_all(self._batch))
+                self._next_batch()
+        while self._running:
+            self._take_oldest()
+
+    def _hand_over(self) -> None:
+        if len(self._running) >= BATCHES_AHEAD:
+            self._take_oldest()
+        self._running.append((self._first, self._pool.submit(self._tokenizer.count_all, self._batch)))
+        self._next_batch()
+
+    def _next_batch(self) -> None:
+        self._batch, self._chars, self._first = [], 0, len(self.tokens)
+
+    def _take_oldest(self) -> None:
+        first, counted = self._running.popleft()
+        self._take(first, counted.result())
+
+    def _take(self, first: int, counts: list[int]) -> None:
+        self.tokens[first : first + len(counts)] = array("I", counts)
