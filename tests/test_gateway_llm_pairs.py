@@ -43,10 +43,6 @@ def test_provider_counts_come_out(path: str, tmp_path: Path) -> None:
             at = int(row.split("#")[1]) + 1
             if not usage:
                 assert at not in told  # Gemini's cachedContents: stored, no model call
-            elif "compaction" in path:
-                # The outer figures are the last pass's; the passes hold 100 + 55,096 and 229.
-                assert told[at]["input_tokens"] == 55_425
-                assert told[at]["cache_write_tokens"] == 55_096
             else:
                 got = told[at]["input_tokens"], told[at]["cache_read_tokens"], told[at]["cache_write_tokens"]
                 assert got == _counts(usage)

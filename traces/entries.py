@@ -87,7 +87,7 @@ class Entries:
             return self.token_ids(told)
         if isinstance(told, list) and name in ("prompt", "text", "input_ids") and len(told) == 1:
             return self._told(told[0], name)
-        return [self.message(message) for message in (told if isinstance(told, list) else [told])]
+        return [self.message(message) for message in (passes_apart(told) if isinstance(told, list) else [told])]
 
     def message(self, message: Any) -> Entry:
         """A message of any provider."""
@@ -168,6 +168,40 @@ class Entries:
         calls = tuple(part.name for part in found if part.name and part.text)
         elastic = any(part.guess for part in found)
         return Entry(key, tuple(pieces), sum(piece.tokens for piece in pieces), elastic, calls, head)
+
+
+def passes_apart(messages: list[Any]) -> list[Any]:
+    """Messages as Anthropic's server reads them: each pass of an answer apart, nothing before the last compaction.
+
+    A server-side tool's results are in the middle of an answer, which was read again from there on; a compaction block
+    stands for everything that came before it.
+    """
+    found: list[Any] = []
+    for message in messages:
+        content = message.get("content") if isinstance(message, Mapping) else None
+        if not isinstance(content, list) or message.get("role") != "assistant":
+            found.append(message)
+            continue
+        kinds = [block_kind(block) for block in content]
+        if not any(kinds):
+            found.append(message)
+            continue
+        start = 0
+        for at in range(1, len(content) + 1):
+            if at == len(content) or kinds[at] != kinds[at - 1] or kinds[at] == "compaction":
+                if kinds[start] == "compaction":
+                    found[:] = [one for one in found if isinstance(one, Mapping) and role_of(one) == "system"]
+                found.append({**message, "content": content[start:at]})
+                start = at
+    return found
+
+
+def block_kind(block: Any) -> str:
+    """What parts one pass of an answer from the next: compaction | result (of a server-side tool) | nothing."""
+    kind = block.get("type") if isinstance(block, Mapping) else None
+    if not isinstance(kind, str):
+        return ""
+    return "compaction" if kind == "compaction" else "result" if kind.endswith("_tool_result") else ""
 
 
 def _mark(value: Any, kind: bytes) -> bytes:

@@ -42,6 +42,8 @@ class Call(NamedTuple):
     identity: str | None = None  # of the answer, or of what recorded it (with a word in front)
     status: str = "ok"
     cut: bool = False  # the log cut the bodies: lengths are the provider's, the text is a part
+    counts: Usage | None = None  # known already: one pass of an answer that had several
+    compaction: bool = False  # what came before was compacted in the same answer
 
 
 class Calls:
@@ -121,6 +123,7 @@ class Calls:
             tool_classes=classes,
             stop_reason=stop_reason(answer),
             status=call.status,
+            compaction=call.compaction,
             dedupe_key=dedupe_key(call.identity),
             # The copy that knows its session and its time owns the call; a transcript's ranks are alike.
             copy_rank=(call.session is None, call.arrival_s is None),
@@ -177,10 +180,17 @@ def _said(entry: Entry) -> Entry:
 
 def usage_of(call: Call, answer: Mapping[str, Any] | None) -> Usage:
     """The counts of a call: from its log where it keeps them, else from the answer."""
+    if call.counts is not None:
+        return call.counts
+    return normalise(usage_object(call, answer), call.provider, call.disjoint)
+
+
+def usage_object(call: Call, answer: Mapping[str, Any] | None) -> Any:
+    """The usage object of a call as logged, or None."""
     usage = call.usage
     if not usage and answer is not None:
         usage = answer.get("usage") or answer.get("usageMetadata") or answer.get("usage_metadata")
-    return normalise(usage or None, call.provider, call.disjoint)
+    return usage or None
 
 
 def reply_messages(answer: Mapping[str, Any] | None) -> list[Any]:

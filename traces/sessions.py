@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 @njit(cache=True)
-def infer_sessions(parent: Any, end: Any, leaf: Any, depth_end: Any, smallest: Any, order: Any) -> Any:
+def infer_sessions(parent: Any, end: Any, leaf: Any, depth_end: Any, smallest: Any, order: Any, after: Any) -> Any:
     """Give each request the place of the first request of its inferred session.
 
     A request continues the deepest prompt, at least `smallest` tokens deep, whose full blocks it extends (equal full
@@ -23,6 +23,8 @@ def infer_sessions(parent: Any, end: Any, leaf: Any, depth_end: Any, smallest: A
         depth_end: int64 per request, tokens of its full blocks.
         smallest: int64 per request, tokens of two full blocks.
         order: int64, requests in arrival order.
+        after: int64 per request, the place of an earlier one that it is known to continue (-1 none): the source
+            compacted that one's prompt for it, so it extends nothing.
 
     Returns:
         int64 per request: the place of the first request of its session.
@@ -39,7 +41,9 @@ def infer_sessions(parent: Any, end: Any, leaf: Any, depth_end: Any, smallest: A
         while node > 0 and end[node] > depth_end[r]:
             node = parent[node]
         home = node if node > 0 and end[node] == depth_end[r] else np.int64(-1)
-        while node > 0 and end[node] >= smallest[r]:
+        if after[r] >= 0:
+            first[r] = first[after[r]]
+        while after[r] < 0 and node > 0 and end[node] >= smallest[r]:
             if open_at[node] >= 0:
                 previous = open_at[node]
                 open_at[node] = below[previous]

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from traces.formats.agent_parts import Part
+from traces.formats.agent_passes import in_passes
 from traces.formats.agent_prompts import Estimated, Whole
 from traces.formats.agent_turns import Thread, Turn
 from traces.lengths import output_estimate, split, spread
@@ -24,7 +25,8 @@ def requests_of(threads: list[Thread], context: Context, reports_usage: bool = F
     `reports_usage`: whether the format has usage, so that a call without it is one of unknown length. Of a format that
     never has it, the tokenizer's length of the prompt stands for the input tokens.
     """
-    turns = sorted((turn for thread in threads for turn in thread.turns), key=lambda turn: turn.ordinal)
+    told = sorted((turn for thread in threads for turn in thread.turns), key=lambda turn: turn.ordinal)
+    turns = [one for turn in told for one in (in_passes(turn) if turn.passes else [turn])]
     counted = any(turn.input_tokens is not None for turn in turns)
     whole = any(turn.whole is not None for turn in turns)
     teller: Whole | Estimated | _Counted = Whole() if whole else _Counted(turns, context) if counted else Estimated()

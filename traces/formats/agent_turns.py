@@ -8,6 +8,7 @@ import msgspec
 
 from traces.formats.agent_parts import Part
 from traces.usage import Usage
+from traces.usage_passes import Pass
 
 
 class Turn(msgspec.Struct, eq=False):
@@ -22,6 +23,7 @@ class Turn(msgspec.Struct, eq=False):
     whole: list[Part] | None = None  # the exact prompt, where the source logs it
     parent: Turn | None = None
     usage: Usage | None = None
+    passes: list[Pass] = msgspec.field(default_factory=list)  # of its answer, where it had more than one
     model: str | None = None
     arrival_s: float | None = None
     ttft_s: float | None = None

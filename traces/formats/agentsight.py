@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from traces import sse
+from traces.answer_passes import requests
 from traces.model_calls import Call, Calls, text_of
 from traces.records import Context, Note, Record, Reject, Skipped
 from traces.sources import Head, Source, TooLarge, parse_json
@@ -114,7 +115,7 @@ class _Capture:
                 yield Skipped("ignored", 1, "an answer whose call was not captured", ordinal)
             return
         yield Skipped("ignored", 1, "the answer of a call", ordinal)
-        yield self.calls.request(self._call(sent, answer, entry, chunks))
+        yield from requests(self.calls, self._call(sent, answer, entry, chunks))
 
     def _match(self, entry: Mapping[str, Any], model: str | None) -> _Sent | None:
         """The oldest open call of the thread that can have this answer."""
@@ -161,23 +162,23 @@ class _Capture:
                 shorter = {**body, "messages": messages[:-2]}
                 sent = _Sent(ordinal, entry["timestamp"], None, shorter)
                 call = self._call(sent, answer, entry, [])
-                yield self.calls.request(call._replace(duration_s=None))
+                yield from requests(self.calls, call._replace(duration_s=None))
                 return
 
-    def _request(self, call: Call) -> Record:
+    def _requests(self, call: Call) -> Iterator[Record]:
         try:
-            return self.calls.request(call)
+            yield from list(requests(self.calls, call))
         except (ValueError, RecursionError) as error:
-            return Reject(call.ordinal, str(error)[:120])
+            yield Reject(call.ordinal, str(error)[:120])
 
     def end(self) -> Iterator[Record]:
         """What was captured by half."""
         for ordinal, answer, entry in self.lost:
             call = self._call(_Sent(ordinal, entry["timestamp"], None, {}), answer, entry, [])
-            yield self._request(call._replace(duration_s=None))
+            yield from self._requests(call._replace(duration_s=None))
         for sent in self.open:
             call = Call(str(sent.ordinal), sent.ordinal, request=sent.body, time_basis="trace")
-            yield self._request(call._replace(arrival_s=sent.at_ns * _NS))
+            yield from self._requests(call._replace(arrival_s=sent.at_ns * _NS))
         if self.rebuilt:
             yield Note(
                 f"{self.rebuilt:,} calls were answered but not captured: their prompts are what the next call repeats, "

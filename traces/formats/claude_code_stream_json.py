@@ -15,6 +15,7 @@ from traces.formats.agent_requests import requests_of
 from traces.formats.agent_turns import Thread, Turn
 from traces.records import Context, Record, Request
 from traces.usage import normalise
+from traces.usage_passes import passes
 
 if TYPE_CHECKING:
     from traces.sources import Source
@@ -115,9 +116,10 @@ class _Stream:
     ) -> None:
         try:
             usage = normalise(as_dict(message.get("usage")), "anthropic")
+            several = passes(message.get("usage"))
         except ValueError as error:
             self.ledger.reject(ordinal, str(error))
-            usage = normalise(None)
+            usage, several = normalise(None), []
         name = text_of(message.get("id"))
         stop = text_of(message.get("stop_reason"))
         turn = self.turns.get(name or "")
@@ -129,7 +131,8 @@ class _Stream:
             known = {part.key for part in turn.reply}
             turn.reply += [part for part in parts if part.key not in known]
             turn.tools += tools
-        turn.usage = usage if any(usage[:5]) else turn.usage
+        if any(usage[:5]):
+            turn.usage, turn.passes = usage, several
         turn.model = text_of(message.get("model")) or turn.model
         turn.stop_reason = stop or turn.stop_reason
         turn.output_complete = turn.stop_reason is not None

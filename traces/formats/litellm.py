@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from traces.answer_passes import requests
 from traces.formats.export_rows import has_columns, taken
 from traces.logged_times import first_moment, moment
 from traces.model_calls import Call, Calls, text_of
@@ -81,7 +82,8 @@ class _Reader:
         first = moment(row.get("completionStartTime"), self.unit)
         streamed = first is not None and end is not None and start is not None and start < first < end
         identity = text_of(answer, "id") or text_of(row, "id", "request_id", "litellm_call_id")
-        yield self.calls.request(
+        yield from requests(
+            self.calls,
             Call(
                 key=identity or str(ordinal),
                 ordinal=ordinal,
@@ -96,7 +98,7 @@ class _Reader:
                 duration_s=end - start if end is not None and start is not None else None,
                 identity=identity,
                 cut=body is not None and _CUT in str(body.get("messages", ""))[:200_000],
-            )
+            ),
         )
 
 

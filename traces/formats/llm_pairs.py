@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from traces import sse
+from traces.answer_passes import requests
 from traces.digests import KeyedDigest
 from traces.entries import Entry
 from traces.formats import vcr_cassette
@@ -184,10 +185,10 @@ class _Reader:
             yield Session(session, parent_key=who.parent, role=role, agent=who.agent, agent_version=who.version)
         extra, hidden = self._contents(body)
         call = self._call(ordinal, session, record, pair)
-        request = self.calls.request(call, extra, hidden)
-        if request.prompt is not None and getattr(request.prompt, "completeness", "") == "no_head":
-            self.missing += 1
-        yield request
+        for request in requests(self.calls, call, extra, hidden):
+            if getattr(request.prompt, "completeness", "") == "no_head":
+                self.missing += 1
+            yield request
 
     def _call(self, ordinal: int, session: str | None, record: Mapping[str, Any], pair: _Pair) -> Call:
         answer = pair.answer if isinstance(pair.answer, Mapping) else {}

@@ -16,6 +16,7 @@ from traces.formats.agent_requests import requests_of
 from traces.formats.agent_turns import Thread
 from traces.records import Context, Record, Request
 from traces.usage import Usage, normalise
+from traces.usage_passes import Pass, passes
 
 if TYPE_CHECKING:
     from traces.sources import Source
@@ -47,7 +48,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     info = as_dict(as_dict(run).get("info"))
     model = text_of(as_dict(as_dict(as_dict(info.get("config")).get("model"))).get("model_name"))
     schemas = any(as_dict(message).get("tool_calls") for message in messages)
-    make = PartMaker(context, exact=not any(_usage(as_dict(m)) for m in messages))
+    make = PartMaker(context, exact=not any(_usage(as_dict(m))[0] for m in messages))
     thread = Thread("main", NAME, text_of(info.get("mini_version")), hidden_head=schemas)
     for at, message in enumerate(messages, 1):
         if not isinstance(message, dict):
@@ -63,7 +64,8 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             tools = told.tools or (["bash"] if thread.turns or "```" in str(message.get("content")) else [])
             thread.add_reply(told.parts, tools, at_s)
             response = as_dict(extra.get("response"))
-            thread.close(f"main:{at}", at, at_s, usage=_usage(message), model=text_of(response.get("model")) or model)
+            turn = thread.close(f"main:{at}", at, at_s, model=text_of(response.get("model")) or model)
+            turn.usage, turn.passes = _usage(message)
         else:
             thread.add_input(told.parts, at_s, "tool" if thread.turns else "user")
     count = 0
@@ -73,10 +75,10 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     yield from ledger.finish(count)
 
 
-def _usage(message: dict[str, Any]) -> Usage | None:
+def _usage(message: dict[str, Any]) -> tuple[Usage | None, list[Pass]]:
     logged = as_dict(as_dict(message.get("extra")).get("response")).get("usage")
     try:
         usage = normalise(logged) if isinstance(logged, dict) else None
+        return (usage, passes(logged)) if usage is not None and usage.input_tokens else (None, [])
     except ValueError:
-        return None
-    return usage if usage is not None and usage.input_tokens else None
+        return None, []

@@ -14,6 +14,7 @@ from traces.formats.agent_parts import Part, PartMaker, as_dict, as_list, second
 from traces.formats.agent_turns import Thread
 from traces.records import Context
 from traces.usage import normalise
+from traces.usage_passes import passes
 
 if TYPE_CHECKING:
     from traces.sources import Source
@@ -41,10 +42,10 @@ def threads(source: Source, context: Context, ledger: Ledger) -> list[Thread]:
         told = make.message({"role": "assistant", **as_dict(choice.get("message"))})
         end, took = seconds(call.get("timestamp")), _number(call.get("latency_sec"))
         try:
-            usage = normalise(as_dict(response.get("usage")))
+            usage, several = normalise(as_dict(response.get("usage"))), passes(response.get("usage"))
         except ValueError as error:
             ledger.reject(ordinal, str(error))
-            usage = None
+            usage, several = None, []
         thread.add_reply(told.parts, told.tools)
         name = text_of(response.get("id"))
         turn = thread.close(
@@ -57,6 +58,7 @@ def threads(source: Source, context: Context, ledger: Ledger) -> list[Thread]:
             dedupe_key=f"openhands:{name}" if name else None,
         )
         turn.whole, turn.duration_s = whole, took
+        turn.passes = several
         turn.arrival_s = None if end is None else end - (took or 0.0)
         if thread.started_s is None:
             thread.started_s = turn.arrival_s
