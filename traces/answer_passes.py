@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from traces.entries import Entry, block_kind
@@ -19,9 +20,20 @@ def requests(
     A pass is sent the body and what the passes before it wrote; after a compaction, what it left (traces.entries).
     Arguments and errors are those of `Calls.request`.
     """
-    told = passes(usage_object(call, call.answer if isinstance(call.answer, Mapping) else None))
+    answer = call.answer if isinstance(call.answer, Mapping) else None
+    told = passes(usage_object(call, answer))
+    if not told and answer is not None:
+        call = call._replace(rounds=rounds(answer.get("content")))
     for one in _calls(call, told) if told else (call,):
         yield calls.request(one, extra, hidden)
+
+
+def rounds(content: Any) -> int:
+    """How often an answer was read from the start: once, and again after each server-side tool's results in it."""
+    if not isinstance(content, list):
+        return 1
+    results = [block_kind(block) == "result" for block in content]
+    return 1 + sum(now and not before for before, now in pairwise([False, *results]))
 
 
 class _Span(NamedTuple):

@@ -44,6 +44,7 @@ class Call(NamedTuple):
     cut: bool = False  # the log cut the bodies: lengths are the provider's, the text is a part
     counts: Usage | None = None  # known already: one pass of an answer that had several
     compaction: bool = False  # what came before was compacted in the same answer
+    rounds: int = 1  # passes that the counts are the sum of
 
 
 class Calls:
@@ -74,6 +75,9 @@ class Calls:
         body = call.request if isinstance(call.request, Mapping) else None
         answer = call.answer if isinstance(call.answer, Mapping) else None
         counted = usage_of(call, answer)
+        length = counted.input_tokens
+        if call.rounds > 1 and length is not None:
+            length = round(length / call.rounds)  # a server-side tool's result adds little to what was sent before
         model = call.model or text_of(answer, "model", "modelVersion") or text_of(body, "model")
         replies = self._replies(answer)
         told = Told()
@@ -84,12 +88,12 @@ class Calls:
             entries = [*(extra or ()), *heads, *earlier, *own]
             if missing is not None and hidden is None:
                 seen = sum(entry.tokens for entry in entries)
-                hidden = Piece(self._digest(missing), max(0, (counted.input_tokens or 0) - seen), "unobserved")
+                hidden = Piece(self._digest(missing), max(0, (length or 0) - seen), "unobserved")
             # By the name that was asked for: an answer names the version, and a call without one must still match.
             told = self.history.tell(
                 call.key,
                 entries,
-                counted.input_tokens,
+                length,
                 replies,
                 counted.output_tokens,
                 text_of(body, "model") or model,
@@ -97,6 +101,8 @@ class Calls:
                 not self._fill,
             )
         prompt = told.prompt
+        if prompt is not None and call.rounds > 1:
+            prompt = prompt._replace(lengths="tokenizer")
         if prompt is not None and call.cut:
             prompt = prompt._replace(completeness="structure")
         work, classes = classify(name for entry in replies for name in entry.calls)

@@ -72,6 +72,11 @@ def read(source: Source, context: Context) -> Iterator[Record]:
                 yield Reject(ordinal, str(error)[:120] if isinstance(error, ValueError) else "nested too deeply")
     except (TooLarge, ValueError) as error:
         yield Reject(0, str(error)[:120])
+    if reader.summed:
+        yield Note(
+            f"{reader.summed:,} answers used tools of the provider's own, and their usage adds up all rounds: the "
+            "length of such a prompt is taken as their mean"
+        )
     if reader.missing:
         yield Note(f"{reader.missing:,} prompts continue stored answers or contents that are not in the input")
 
@@ -155,6 +160,7 @@ class _Reader:
         self.sessions: set[str] = set()
         self.contents: dict[str, tuple[list[Entry], int | None]] = {}
         self.missing = 0
+        self.summed = 0
 
     def take(self, ordinal: int, record: Any) -> Iterator[Record]:
         if not isinstance(record, Mapping):
@@ -188,6 +194,7 @@ class _Reader:
         for request in requests(self.calls, call, extra, hidden):
             if getattr(request.prompt, "completeness", "") == "no_head":
                 self.missing += 1
+            self.summed += getattr(request.prompt, "lengths", "") == "tokenizer"
             yield request
 
     def _call(self, ordinal: int, session: str | None, record: Mapping[str, Any], pair: _Pair) -> Call:
