@@ -22,7 +22,7 @@ from analysis.question import Question
 from analysis.reuse import reuse
 from analysis.warehouse import open_dataset
 from tests import naive
-from traces.divergence_kinds import Side, name_kind
+from traces.divergence_kinds import Shape, Side, name_kind
 from traces.ingest import Options, ingest
 
 CASE = naive.SHARED / "cases" / "23-volatile-header-diagnosis"
@@ -124,22 +124,23 @@ LINES = [
     ("<system-reminder>Keep the list.</system-reminder>\n", "Fix the bug now, please.\n", "reminder"),
     ('{"a": 1, "b": [1, 2]}\n', '{"a":1,"b":[1,2]}\n', "whitespace"),
     ("<think>First I look.</think>ok\n", "ok\n", "stripped_reasoning"),
-    ("add a test for the parser\n", "remove the old parser entirely\n", None),
+    ("add a test for the parser\n", "remove the old parser entirely\n", "edit"),
 ]
 
 
 @pytest.mark.parametrize(("before", "after", "kind"), LINES)
 def test_kinds_of_lines(before: str, after: str, kind: str | None) -> None:
     sides = (Side("user", text, text, text) for text in (before, after))
-    assert name_kind(*sides, resumed=True) == kind
+    assert name_kind(*sides, Shape(resumed=True)) == kind
 
 
 def test_kinds_by_role() -> None:
-    assert name_kind(Side("reasoning", None), Side("assistant", None), True) == "stripped_reasoning"
-    assert name_kind(Side("image", None), Side("image", None), True) == "image"
-    assert name_kind(Side("tools", "x", "x"), Side("tools", "y", "y"), False) == "tool_schema"
-    assert name_kind(Side("user", "x", "x"), Side("summary", "y", "y"), False) == "summary"
-    assert name_kind(Side("user", "x", "x"), Side("user", "y", "y"), False, compaction=True) == "summary"
+    alike, other = Shape(resumed=True), Shape(resumed=False)
+    assert name_kind(Side("reasoning", None), Side("assistant", None), alike) == "stripped_reasoning"
+    assert name_kind(Side("image", None), Side("image", None), alike) == "image"
+    assert name_kind(Side("tools", "x", "x"), Side("tools", "y", "y"), other) == "tool_schema"
+    assert name_kind(Side("user", "x", "x"), Side("summary", "y", "y"), other) == "summary"
+    assert name_kind(Side("user", "x", "x"), Side("user", "y", "y"), Shape(False, compaction=True)) == "summary"
 
 
 def test_the_table_holds_no_text(tmp_path: Path) -> None:

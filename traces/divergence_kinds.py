@@ -1,10 +1,29 @@
-"""What kind of change parts two prompts: named from their texts or the roles of what differs, kept without text."""
+"""What kind of change parts two prompts: by its shape, the roles of what differs and its words, kept without text.
+
+Shape comes first: what was put in, taken out or replaced, whether whole messages were, and whether the two prompts go
+on alike behind it. Words decide only where shape does not.
+"""
 
 from __future__ import annotations
 
-import json
 import re
+from collections import Counter
 from typing import NamedTuple
+
+from traces.divergence_words import (
+    IMAGE,
+    REASONING,
+    SCHEMA,
+    SPEAKER,
+    difference,
+    in_reminder,
+    is_clock,
+    is_git_lines,
+    is_nonce,
+    is_place,
+    is_reminder,
+    is_summary,
+)
 
 KINDS = (
     "clock",
@@ -20,60 +39,32 @@ KINDS = (
 """Clock or date · random id or nonce · working directory or git state · tool order or schema · reasoning that is no
 longer sent · injected reminder · image · whitespace or re-serialisation · summary."""
 
+SHAPES = ("compaction", "edit")
+"""What is named by its shape alone: messages dropped and none in their place · other text in the place of some."""
+
 WINDOW_CHARS = 400
 """How much of two texts is compared when only their layout may differ."""
-
-LABEL_CHARS = 40
-"""How far before a changed value the words are looked for that say what it is."""
 
 LAYOUT_CHARS = 12
 """Characters besides whitespace that have to go on alike behind a change of layout."""
 
-_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
-_DAY = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?"
-_CLOCK = re.compile(
-    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)?"
-    r"(?:\s?(?:Z|UTC|[+-]\d{2}:?\d{2}))?"
-    r"|\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:\s?[ap]m)?"
-    rf"|(?:{_DAY},?\s+)?(?:\d{{1,2}}\s+{_MONTH}|{_MONTH}\s+\d{{1,2}})(?:(?:st|nd|rd|th)?,?\s+\d{{4}})?"
-    rf"|\b{_DAY}\b|\b1[4-9]\d{{8}}(?:\d{{3}}|\.\d+)?\b",
-    re.IGNORECASE,
-)
-_CLOCK_WORD = re.compile(r"\b(?:time|date|today|now|clock|timestamp|uptime|elapsed)\b", re.IGNORECASE)
-_PLACE_WORD = re.compile(
-    r"\b(?:cwd|pwd|working[ _-]?dir(?:ectory)?|current[ _-]?dir(?:ectory)?|workspace|git|branch|HEAD|commit|worktree"
-    r"|modified|untracked|staged|ahead|behind)\b|^\s?[MADRCU?]{1,2} [\w./-]+$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_PLACE_VALUE = re.compile(r"[/\\._~0-9-]|\?\?|^[MADRCU] ")
-_PLACE_LABEL = re.compile(
-    r"[\W_]*(?:\w+[ _-]){0,2}?(?:cwd|pwd|dir(?:ectory)?|workspace|branch|HEAD|commit|status)\b", re.IGNORECASE
-)
-_PATH = re.compile(r"(?:~|\b[A-Za-z]:)?(?:[/\\][\w.@+-]+){2,}[/\\]?")
-_REASONING = re.compile(r"</?(?:think|thinking|reasoning|thought)>|\[(?:thinking|reasoning)\]", re.IGNORECASE)
-_SUMMARY = re.compile(
-    r"<(?:conversation[_-])?summary>"
-    r"|\bsummary of (?:the |our |this )?(?:conversation|session|work|earlier|previous|history)"
-    r"|\bcontinued from a previous (?:conversation|session)|\b(?:conversation|history|context) (?:was|has been|is)"
-    r" (?:summari[sz]ed|compacted|condensed)",
-    re.IGNORECASE,
-)
-_REMINDER = re.compile(r"<system[-_]reminder>|<reminder>|\breminder\b|\bremember to\b|\btodo list\b", re.IGNORECASE)
-_IMAGE = re.compile(r"\[image|<image|image/(?:png|jpe?g|webp|gif)|data:image", re.IGNORECASE)
-_SCHEMA = re.compile(r'"(?:parameters|input_schema|inputSchema|json_schema)"\s*:|"type"\s*:\s*"function"')
-_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]*")
-_JOINED = re.compile(r"[0-9A-Za-z_:./\\@+~%-]")
+DROPPED_MESSAGES = 3
+"""So many messages fewer are no single message taken out; of two a quarter of the prompt has to go with them."""
+
+FRESH_CHARS = 24
+"""A text in the place of dropped messages is at least as long."""
 
 
 class Side(NamedTuple):
     """One prompt at the place where two part.
 
     Attributes:
-        role: of what stands there.
+        role: of what stands there; of what changed, where anything did on this side.
         text: the changed lines; "" where there are none, None where they are not known.
         line: the first of them.
         ahead: the text from there on, changed or not.
         ends: whether the prompt ends with `ahead`.
+        head: the text of the same part before the changed lines.
     """
 
     role: str
@@ -81,161 +72,269 @@ class Side(NamedTuple):
     line: str = ""
     ahead: str = ""
     ends: bool = False
+    head: str = ""
 
 
-def name_kind(before: Side, after: Side, resumed: bool, compaction: bool = False) -> str | None:
-    """Name the change from `before` (the earlier prompt) to `after`; None where nothing fits.
+class Shape(NamedTuple):
+    """How two prompts differ, whatever they say.
 
-    Args:
-        before, after: the two sides.
-        resumed: whether the two go on alike behind the change, as far as the earlier one goes. Where they do not, the
-            later prompt may just be another one, and only what it says itself is evidence.
+    Attributes:
+        resumed: they go on alike behind the changed lines, as far as the earlier one goes.
+        whole: the changed lines are whole messages on one side, and nothing on the other.
+        dropped: how many messages fewer the later prompt has there; 0 also where that is not known.
+        share: of the earlier prompt's tokens, how many went with them.
+        skips: behind the change the later prompt goes on with what the earlier one has further on.
+        kept: the end of the earlier prompt stands in the later one.
         compaction: the source says that the history was compacted before the later prompt.
     """
-    roles = (before.role, after.role)
-    if compaction or after.role == "summary":
+
+    resumed: bool
+    whole: bool = False
+    dropped: int = 0
+    share: float = 0.0
+    skips: bool = False
+    kept: bool = False
+    compaction: bool = False
+
+
+def name_kind(before: Side, after: Side, shape: Shape) -> str | None:
+    """Name the change from `before` (the earlier prompt) to `after`: of KINDS or SHAPES; None where nothing fits."""
+    if shape.compaction or after.role == "summary":
         return "summary"
-    if _SUMMARY.search(after.line) and not (
-        resumed
-        and _SUMMARY.search(before.line)
-        and _mostly(_SUMMARY.sub("", before.line), _SUMMARY.sub("", after.line))
-    ):
-        return "summary"
-    if "tools" in roles:
+    if "tools" in (before.role, after.role) or _tool_lines(before, after):
         return "tool_schema"
-    if resumed and _reminded(before, after):
-        return "reminder"
-    if resumed or (before.text is None and after.text is None) or roles == ("image", "image"):
-        if "image" in roles:
-            return "image"
-        if before.role == "reasoning" and after.role != "reasoning" and before.text != "":
-            return "stripped_reasoning"
+    if shape.dropped > 0:
+        kind = _of_first_lines(before, after)
+        if kind is not None:
+            return kind
+    dropped = shape.dropped >= DROPPED_MESSAGES or (shape.dropped == 2 and shape.share >= 0.25)
+    if dropped and shape.skips:
+        return "compaction"
+    if _summarised(before, after, shape) or (dropped and shape.kept and len(_message(after)) >= FRESH_CHARS):
+        return "summary"
     if before.text is None or after.text is None:
-        return "reminder" if resumed and _inserted(before, after) and after.role in ("system", "user") else None
-    if resumed and (_same_but_layout(before.text, after.text) or _blank(before.text, after.text)):
-        return "whitespace"
+        return _without_text(before, after, shape)
+    ended = None if shape.resumed else _ended(before, after)
+    if ended is not None:
+        before, after = ended
+    a, b = before.text or "", after.text or ""
+    found = difference(a, b)
+    if shape.resumed or ended is not None:
+        if found.low in (found.high_before, found.high_after):
+            kind = _inserted(before, after, shape)
+        else:
+            kind = _replaced(before, after)
+        return kind or ("edit" if shape.dropped <= 2 else None)
     if _same_but_layout(before.ahead[:WINDOW_CHARS], after.ahead[:WINDOW_CHARS], before.ends):
         return "whitespace"
-    return _of_lines(before.line, after.line, _inserted(before, after), resumed)
+    if shape.dropped <= 0 and (_same_but_layout(a, b) or (before.ends and _blank_end(before, after))):
+        return "whitespace"
+    return _of_first_lines(before, after) or ("edit" if shape.kept and shape.dropped <= 0 else None)
 
 
-def _reminded(before: Side, after: Side) -> bool:
-    """Whether one of the first lines is a reminder that the other is not."""
-    a, b = _REMINDER.search(before.line), _REMINDER.search(after.line)
-    return bool(a) != bool(b) or (bool(a) and not _mostly(before.line, after.line))
+def _summarised(before: Side, after: Side, shape: Shape) -> bool:
+    """Whether the later prompt tells a summary there: another one, not the same with a small change."""
+    if not is_summary(_message(after)):
+        return False
+    if not is_summary(_message(before)) or shape.dropped > 0 or not shape.resumed or shape.whole:
+        return True
+    return not difference(before.head + (before.text or ""), after.head + (after.text or "")).mostly
 
 
-def _mostly(a: str, b: str) -> bool:
-    """Whether two lines are the same but for less than half of them."""
-    low, high_a, high_b = _differing(a, b)
-    return 2 * (high_a - low) < len(a) and 2 * (high_b - low) < len(b)
+def _message(side: Side) -> str:
+    """The message that holds the change, from its start on; in a prompt of one text without the mark before it."""
+    if side.role != "unknown":
+        return side.head + side.line
+    ahead = side.ahead.lstrip("\n")
+    mark = SPEAKER.match(ahead)
+    return side.head + SPEAKER.split(ahead[mark.end() :] if mark else ahead, maxsplit=1)[0].lstrip()
 
 
-def _inserted(before: Side, after: Side) -> bool:
-    return before.text == "" or after.text == ""
+def _ended(before: Side, after: Side) -> tuple[Side, Side] | None:
+    """The two sides where a prompt of one text ends with lines that the later one has no longer, or others for: what
+    was put behind its last message, or into its end, before the next one came."""
+    if before.role != "unknown" or not before.ends or SPEAKER.search(before.ahead):
+        return None
+    mark = SPEAKER.search(after.ahead)
+    if mark is None:
+        return None
+    a, b = before.ahead.rstrip(), after.ahead[: mark.start()].rstrip()
+    if a == b:
+        return None
+    if _same_but_layout(a, b):
+        return before._replace(text=a, line=a), after._replace(text=b, line=b)
+    found = difference(a, b)
+    label = before.head + found.label
+    if not label.strip() or not (label.endswith("\n") or all(c[:1] in ("", "\n") for c in found.changed)):
+        return None
+    return before._replace(text=a, line=a), after._replace(text=b, line=b)
 
 
-def _of_lines(a: str, b: str, inserted: bool, resumed: bool) -> str | None:
-    if resumed and _REASONING.search(a) and not _REASONING.search(b):
-        return "stripped_reasoning"
-    if _IMAGE.search(a) and _IMAGE.search(b):
+def _without_text(before: Side, after: Side, shape: Shape) -> str | None:
+    """The kind where a side is not known by its text: by the roles of what changed."""
+    changed = {side.role for side in (before, after) if side.text != ""}
+    sure = shape.resumed or (before.text is None and after.text is None) or changed == {"image"}
+    if not sure:
+        return None
+    if "image" in changed:
         return "image"
-    if _SCHEMA.search(a) and _SCHEMA.search(b):
-        return "tool_schema"
-    if inserted:
-        return "working_directory" if _PLACE_WORD.search(a or b) else None
-    low, high_a, high_b = _differing(a, b)
-    label = a[:low]
-    words = _word(a, low, high_a), _word(b, low, high_b)
-    changed = a[low:high_a], b[low:high_b]
-    sure = resumed or _mostly(a, b)
-    told = bool(re.search("[:=]", label) or _PLACE_LABEL.match(label))
-    if (sure or told) and _overlaps(_CLOCK, a, low, high_a) and _overlaps(_CLOCK, b, low, high_b):
-        return "clock"
-    if resumed and _overlaps(_PATH, a, low, high_a) and _overlaps(_PATH, b, low, high_b):
-        return "working_directory"
-    if (sure or told) and _names_place(label, words, changed):
-        return "working_directory"
-    if (sure or told) and _CLOCK_WORD.search(label) and changed[0].strip(" .:0123456789") == "":
-        return "clock"
-    alone = not re.search(r"\s", changed[0] + changed[1]) and _is_id(words[0]) and _is_id(words[1])
-    if alone and (sure or told or (low >= 2 and len(words[0]) == len(words[1]) >= 6)):
-        return "nonce"
+    if before.role == "reasoning" and before.text != "" and after.role != "reasoning":
+        return "stripped_reasoning"
+    if not shape.resumed:
+        return None
+    if before.text == "" and after.role in ("system", "user"):
+        return "reminder"
     return None
 
 
-def _names_place(label: str, words: tuple[str, str], changed: tuple[str, str]) -> bool:
-    """Whether the words that changed, behind `label`, are a directory or the state of a repository."""
-    if not any(m.start() >= len(label) - LABEL_CHARS for m in _PLACE_WORD.finditer(label + words[0])):
-        return False
-    if all(_PLACE_VALUE.search(word) for word in words):
+def _inserted(before: Side, after: Side, shape: Shape) -> str | None:
+    """The kind of what was put in, or taken out."""
+    found = difference(before.text or "", after.text or "")
+    a, b = found.changed
+    said, side = (b, after) if b else (a, before)
+    if not said.strip():
+        return "whitespace" if said else None
+    if side.role == "image" or (IMAGE.search(said[:200]) and not shape.whole):
+        return "image"
+    if (a and before.role == "reasoning") or REASONING.search(said[:200]):
+        return "stripped_reasoning"
+    if _same_but_layout(before.text or "", after.text or ""):
+        return "whitespace"
+    alone = said == (side.text or "")
+    where = "" if alone else found.label
+    if (alone or said.startswith("\n") or where.endswith("\n")) and is_reminder(said.lstrip("\n")):
+        return "reminder"
+    if shape.whole and b and side.role in ("user", "system"):
+        return "reminder"
+    kind = None if alone else _value(before, after)
+    if kind is None and in_reminder(side.head, where, (a, b)):
+        return "reminder"
+    if SCHEMA.search(said) or _in_schema(before, after):
+        return "tool_schema"
+    if is_git_lines(a, b, side.head + where, side.role):
+        return "working_directory"
+    return kind
+
+
+def _replaced(before: Side, after: Side) -> str | None:
+    """The kind of a text in the place of another, where the prompts go on alike behind it."""
+    a, b = before.text or "", after.text or ""
+    if "image" in (before.role, after.role):
+        return "image"
+    if _same_but_layout(a, b):
+        return "whitespace"
+    if before.role == "reasoning" and after.role != "reasoning":
+        return "stripped_reasoning"
+    found = difference(a, b)
+    gone, new = found.changed
+    if REASONING.search(gone[:80]) and not REASONING.search(new):
+        return "stripped_reasoning"
+    if IMAGE.search(before.line) and (IMAGE.search(after.line) or not after.line.strip()):
+        return "image"
+    if _in_schema(before, after):
+        return "tool_schema"
+    kind = _value(before, after)
+    if kind is None and (in_reminder(after.head, found.label, (gone, new)) or _reminded(before, after)):
+        return "reminder"
+    return kind
+
+
+def _tool_lines(before: Side, after: Side) -> bool:
+    """Whether both first lines are schemas of tools, changed or not, or the one that was put in or taken out is."""
+    lines = [side.line or side.ahead.split("\n", 1)[0] for side in (before, after)]
+    told = [bool(SCHEMA.search(line)) for line in lines]
+    return all(told) or any(there and other.text == "" for there, other in zip(told, (after, before), strict=True))
+
+
+def _in_schema(before: Side, after: Side) -> bool:
+    """Whether a change lies in the schema of a tool, on a line or written over many."""
+    if SCHEMA.search(before.line) and SCHEMA.search(after.line):
         return True
-    return bool(_PLACE_LABEL.match(label)) and all(len(one.split()) <= 2 for one in changed)
+    inside = all(re.match(r'\s*["{}\[\]]', side.line) for side in (before, after) if side.line.strip())
+    return (
+        inside
+        and bool(SCHEMA.search(after.head))
+        and re.match(r"\s*[\"{}\[\]]", after.head.splitlines()[-1]) is not None
+    )
+
+
+def _reminded(before: Side, after: Side) -> bool:
+    """Whether one side is a reminder from its start, and the other none."""
+    heads = [side.line for side in (before, after)]
+    return bool(is_reminder(heads[0])) != bool(is_reminder(heads[1])) and not difference(*heads).mostly
+
+
+def _value(before: Side, after: Side) -> str | None:
+    """The kind of a value that changed within its line (or its lines): a time, a place, an id."""
+    found = difference(before.text or "", after.text or "")
+    lines = difference(before.line, after.line)
+    if found.low >= len(before.line):
+        lines = found  # the first line is the same
+    if is_clock(lines):
+        return "clock"
+    if is_place(lines, after.role):
+        return "working_directory"
+    if is_git_lines(before.text or "", after.text or "", after.head, after.role):
+        return "working_directory"
+    return "nonce" if is_nonce(lines) else None
+
+
+def _of_first_lines(before: Side, after: Side) -> str | None:
+    """The kind where the two do not go on alike: the later may just be another prompt, so the first lines have to be
+    alike for the most part, or to name what changed."""
+    found = difference(before.line, after.line)
+    if found.low in (len(before.line), len(after.line)) or not found.label.strip():
+        return None
+    if IMAGE.search(before.line) and IMAGE.search(after.line):
+        return "image"
+    if _in_schema(before, after):
+        return "tool_schema"
+    named = found.mostly or bool(re.search(r"[:=]\s*\S*$", found.label)) or len(found.label) < 40
+    if not named:
+        return None
+    if is_clock(found):
+        return "clock"
+    if is_place(found, after.role) or is_git_lines(before.line, after.line, after.head, after.role):
+        return "working_directory"
+    return "nonce" if is_nonce(found) else None
 
 
 def _same_but_layout(a: str, b: str, ends: bool = False) -> bool:
-    """Whether two texts part by whitespace, escapes or the layout of JSON only: what else there is goes on alike.
+    """Whether two texts part by whitespace, escapes or the order of keys only: what else there is goes on alike.
 
     `ends`: `a` is over, and `b` may go on.
     """
     if a == b:
         return False
-    low, _, _ = _differing(a, b)
     bare_a, bare_b = _bare(a), _bare(b)
-    if bare_a == bare_b and len(bare_a) >= 2:
+    if len(bare_a) >= 2 and bare_a == bare_b:
         return True
-    alike = _differing(bare_a, bare_b)[0]
-    if alike - len(_bare(a[:low])) >= (2 if ends and alike == len(bare_a) else LAYOUT_CHARS):
+    found = difference(a, b)
+    alike = difference(bare_a, bare_b).low
+    if alike - len(_bare(a[: found.low])) >= (2 if ends and alike == len(bare_a) else LAYOUT_CHARS):
         return True
-    try:
-        return bool(json.loads(a) == json.loads(b))
-    except (ValueError, RecursionError):
-        return False
+    return len(bare_a) == len(bare_b) >= LAYOUT_CHARS and "{" in bare_a and _fields(bare_a) == _fields(bare_b)
 
 
-def _blank(a: str, b: str) -> bool:
-    """Whether all that was put in or taken out is blank."""
-    return a != b and not a.strip() and not b.strip()
+def _blank_end(before: Side, after: Side) -> bool:
+    """Whether all that the earlier prompt has there is blank, and the later one goes on behind other blanks."""
+    return not before.ahead.strip() and after.ahead[:1].isspace() and before.ahead != ""
+
+
+def _fields(bare: str) -> Counter[str]:
+    """The keys and values of a JSON text in no order."""
+    return Counter(re.split(r"[,{}\[\]]", bare))
+
+
+_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
+_ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&amp;": "&"}
 
 
 def _bare(text: str) -> str:
-    return re.sub(r"\s+|\\[nrt]", "", text)
-
-
-def _differing(a: str, b: str) -> tuple[int, int, int]:
-    """Where two texts differ: from the same place in both, up to a place in each."""
-    size = min(len(a), len(b))
-    low = next((i for i in range(size) if a[i] != b[i]), size)
-    tail = 0
-    while tail < size - low and a[-1 - tail] == b[-1 - tail]:
-        tail += 1
-    return low, len(a) - tail, len(b) - tail
-
-
-def _overlaps(pattern: re.Pattern[str], text: str, low: int, high: int) -> bool:
-    high = max(high, low + 1)
-    return any(m.start() < high and m.end() > low for m in pattern.finditer(text))
-
-
-def _word(text: str, low: int, high: int) -> str:
-    while low > 0 and _JOINED.match(text[low - 1]):
-        low -= 1
-    while high < len(text) and _JOINED.match(text[high]):
-        high += 1
-    return text[low:high]
-
-
-def _is_id(word: str) -> bool:
-    """Whether a word looks drawn at random: digits among its letters, or a long run without vowels' rhythm."""
-    parts: list[str] = _ID.findall(word)
-    last = max(parts, key=len, default="")
-    bare = last.replace("-", "").replace("_", "")
-    if len(bare) < 3:
-        return False
-    digits = sum(c.isdigit() for c in bare)
-    if digits:
-        return True
-    if len(bare) >= 4 and re.fullmatch(r"[0-9a-fA-F]+", bare):
-        return True
-    mixed = any(c.isupper() for c in bare[1:]) and any(c.islower() for c in bare)
-    return len(bare) >= 8 and (mixed or not re.search(r"[aeiou]", bare, re.IGNORECASE))
+    """A text without what its layout adds: whitespace, escapes, the kind of quotes."""
+    if "\\u" in text:
+        text = _ESCAPE.sub(lambda m: chr(int(m[1], 16)), text)
+    if "&" in text:
+        for entity, char in _ENTITIES.items():
+            text = text.replace(entity, char)
+    return re.sub(r"\s+|\\[nrt]|\\", "", text).replace("'", '"')

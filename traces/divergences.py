@@ -13,9 +13,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from traces.divergence_kinds import Side, name_kind
+from traces.divergence_kinds import Shape, Side, name_kind
+from traces.divergence_words import SPEAKER
 from traces.prefixes import PrefixTree
-from traces.prompt_pairs import holds_end, pairs_that_part, parts_before, resume, units_from
+from traces.prompt_pairs import common_tail, found_ahead, pairs_that_part, parts_before, resume, units_from
 from traces.records import ROLES
 from traces.schema import DIVERGENCES, polars_schema
 from traces.tokens import load_tokenizer
@@ -32,16 +33,26 @@ LEAST_ALIKE_TOKENS = 16
 END_TOKENS = 64
 """How much of a prompt's end is looked for in the next one."""
 
-READ_UNITS = 2000
+MOST_MESSAGES = 8
+"""Messages of either prompt that a change may span."""
+
+READ_UNITS = 8000
 """How much of changed lines is read to name them."""
 
-AHEAD_UNITS = 500
+HEAD_UNITS = 600
+"""How much of a message is read before its changed lines."""
+
+AHEAD_UNITS = 2000
 """How much is read of what follows, changed or not."""
+
+MERGED_TOKENS = 4
+"""Tokens at the end of a text that become others when it goes on: "." and a line end are one token."""
 
 LONGEST_HIDDEN_RUN = 16_384
 """So many units of a run without known content are told apart, the rest of it is one: counts may be any number."""
 
 TEMPLATE = ROLES.index("template")
+UNKNOWN = ROLES.index("unknown")
 
 
 class Units(NamedTuple):
@@ -81,7 +92,8 @@ def divergence_table(
     for r, q, common in zip(row.tolist(), previous.tolist(), shared.tolist(), strict=True):
         words = texts.of(tokenizers[source[r]])
         place = _place(tree, int(leaf[q]), int(leaf[r]), common, int(step[r]), words, bool(compaction[r]))
-        told.append((int(ids[r]), int(ids[q]), common, *place))
+        if place is not None:
+            told.append((int(ids[r]), int(ids[q]), common, *place))
     return pl.DataFrame(told, schema=polars_schema(DIVERGENCES), orient="row")
 
 
@@ -110,6 +122,16 @@ class _Vocabulary:
             return None
         return b"".join([self.tokens[unit] for unit in units.tolist()]).decode("utf-8", "replace")
 
+    def grew(self, q: Units, k: Units, at: int) -> bool:
+        """Whether the text of q behind `at` is what the text of k begins with there."""
+        if not (q.explicit[at:].all() and k.explicit[at : at + MERGED_TOKENS + 1].all()):
+            return False
+        rest, more = q.id[at:], k.id[at : at + MERGED_TOKENS + 1]
+        if max(int(rest.max(initial=0)), int(more.max(initial=0))) >= len(self.tokens):
+            return False
+        before, after = (b"".join([self.tokens[unit] for unit in ids.tolist()]) for ids in (rest, more))
+        return after.startswith(before)
+
 
 class _Texts:
     """Vocabularies by name, loaded when the first divergence asks; None where token ids cannot be read."""
@@ -130,20 +152,32 @@ class _Texts:
 
 def _place(
     tree: PrefixTree, leaf_q: int, leaf_k: int, common: int, native: int, words: _Vocabulary | None, compaction: bool
-) -> tuple[Any, ...]:
-    """(role, message, line_token, line_tokens, previous_line_tokens, resumed_tokens, keeps_end, kind) of one pair."""
+) -> tuple[Any, ...] | None:
+    """(role, message, line_token, line_tokens, previous_line_tokens, resumed_tokens, keeps_end, kind) of one pair;
+    None where the text only grew and its last token became part of another."""
     begin = max(0, common - LOOK_BACK_TOKENS * native) // native * native
     q, k = _units(tree, leaf_q, begin), _units(tree, leaf_k, begin)
     at = (common - begin) // native
+    if words is not None and len(q.id) - at <= MERGED_TOKENS and words.grew(q, k, at):
+        return None
     message = _message(tree, leaf_k, common)
     span = _span(q, k, at, native, words)
+    window = max(1, END_TOKENS // native)
+    tail_q, tail_k = common_tail(q.id, q.explicit, k.id, k.explicit, at, window)
+    if tail_q < 0 and words is not None:  # its last token may have become part of another
+        tail_q, tail_k = common_tail(q.id[:-1], q.explicit[:-1], k.id, k.explicit, at, window)
     role_q, role_k = _role(q, at), _role(k, at)
     kind = None
     if native == 1:
-        before = _side(q, span.line, span.first_q, span.cut_q, role_q, words)
-        after = _side(k, span.line, span.first_k, span.cut_k, role_k, words)
-        over = len(q.id) - span.cut_q < span.least
-        kind = name_kind(before, after, span.alike > 0 or over, compaction)
+        shape = _shape(q, k, at, span, int(tail_q), int(tail_k), words, compaction)
+        stop_q, stop_k = span.cut_q, span.cut_k
+        if span.alike == 0 and tail_q >= 0 and shape.dropped <= 0:
+            stop_q, stop_k = int(tail_q), int(tail_k)
+        elif span.alike == 0 and (shape.resumed or _in_last(q, k, at)):
+            stop_q, stop_k = len(q.id), _message_end(k, at) if k.role[at] != TEMPLATE else at
+        before = _side(q, span, span.first_q, stop_q, at, words)
+        after = _side(k, span, span.first_k, stop_k, at, words)
+        kind = name_kind(before, after, shape)
     role = role_q if kind == "stripped_reasoning" or role_k == "unknown" else role_k
     return (
         role,
@@ -152,9 +186,81 @@ def _place(
         int(k.tokens[span.line : span.cut_k].sum()),
         int(q.tokens[span.line : span.cut_q].sum()),
         int(k.tokens[span.cut_k : span.cut_k + span.alike].sum()),
-        bool(holds_end(q.id, q.explicit, k.id, k.explicit, at, max(1, END_TOKENS // native))),
+        bool(tail_q >= 0),
         kind,
     )
+
+
+def _shape(
+    q: Units, k: Units, at: int, span: _Span, tail_q: int, tail_k: int, words: _Vocabulary | None, compaction: bool
+) -> Shape:
+    """What became of the messages at the place where two prompts part."""
+    resumed = span.alike > 0 or _cut_short(q, k, at)
+    whole = min(span.cut_q, span.cut_k) == span.line == span.framed and _frames(q, span.line, span.line + 1) > 0
+    kept = tail_q >= 0
+    stop_q, stop_k = (tail_q, tail_k) if kept else (span.cut_q, span.cut_k)
+    strong = span.alike >= 4 * span.least  # so much alike behind the changed lines is no chance
+    dropped = _messages(q, span.framed, stop_q, words) - _messages(k, span.framed, stop_k, words) if kept else 0
+    skips = False
+    if dropped > 1 or not (kept or strong):
+        behind = _message_end(q, at) if (q.role == TEMPLATE).any() else at + 1
+        first = min(stop_k if kept else len(k.id), _message_end(k, at), at + 16 * span.least)
+        share, place = found_ahead(
+            q.id, q.explicit, k.id, k.explicit, at, first, behind, max(1, span.least // 2)
+        )  # fmt: skip
+        skips = share >= 0.5 and (dropped > 1 or place >= 0)
+        if skips and not kept:
+            stop_q, stop_k = int(place), at
+            dropped = _messages(q, span.framed, stop_q, words)
+    if span.alike > 0 and not skips and (dropped < 2 or strong):
+        stop_q, stop_k = span.cut_q, span.cut_k
+        dropped = _messages(q, span.framed, stop_q, words) - _messages(k, span.framed, stop_k, words)
+    elif not (kept or skips):
+        return Shape(resumed, whole, compaction=compaction)
+    total = int(q.tokens.sum())
+    return Shape(
+        resumed, whole, dropped, float(q.tokens[at:stop_q].sum()) / total if total else 0.0, skips, kept, compaction
+    )
+
+
+def _cut_short(q: Units, k: Units, at: int) -> bool:
+    """Whether the earlier prompt's last message lost its end, or its last part, and nothing else: no branch begins
+    within a message."""
+    if not _in_last(q, k, at) or q.role[at - 1] == TEMPLATE:
+        return False
+    return bool(k.role[at] == TEMPLATE or q.role[at] != q.role[at - 1])
+
+
+def _in_last(q: Units, k: Units, at: int) -> bool:
+    """Whether two prompts part within the earlier one's last message."""
+    if not 0 < at < min(len(q.id), len(k.id)):
+        return False
+    return not (q.role[at:] == TEMPLATE).any() and bool((q.role == TEMPLATE).any())
+
+
+def _message_end(units: Units, at: int) -> int:
+    """Where the message that holds unit `at` (or begins there) ends."""
+    framing = units.role[at:] == TEMPLATE
+    begin = int(np.argmin(framing)) if framing.size and framing[0] else 0
+    rest = np.flatnonzero(framing[begin:])
+    return at + begin + int(rest[0]) if rest.size else len(units.role)
+
+
+def _messages(units: Units, start: int, stop: int, words: _Vocabulary | None) -> int:
+    """How many messages begin in a stretch: by their frames, or where a prompt is one text by its template's marks."""
+    framed = _frames(units, start, stop)
+    if framed or words is None or (units.role[start:stop] != UNKNOWN).any():
+        return framed
+    text = _text(units, start, min(stop, start + 16 * READ_UNITS), words)
+    return len(SPEAKER.findall(text)) if text else 0
+
+
+def _frames(units: Units, start: int, stop: int) -> int:
+    framing = units.role[max(0, start - 1) : stop] == TEMPLATE
+    if start > 0:
+        framing[0] = False  # a frame that begins before the stretch is counted where it begins
+        return int(np.count_nonzero(framing[1:] & (units.role[start - 1 : stop - 1] != TEMPLATE)))
+    return int(np.count_nonzero(framing[1:] & ~framing[:-1])) + int(framing[:1].any())
 
 
 def _units(tree: PrefixTree, leaf: int, begin: int) -> Units:
@@ -174,15 +280,31 @@ def _role(units: Units, at: int) -> str:
     return ROLES[int(told[0])] if told.size else "unknown"
 
 
-def _side(units: Units, line: int, first: int, cut: int, role: str, words: _Vocabulary | None) -> Side:
+def _side(units: Units, span: _Span, first: int, cut: int, at: int, words: _Vocabulary | None) -> Side:
     """What there is to read of a side; its first line ends at `first`, its changed lines at `cut`."""
-    if cut == line:
-        text: str | None = ""
-    else:
-        text = _text(units, line, min(cut, line + READ_UNITS), words)
+    line = span.line
+    # where nothing is left behind the place where they part, what stands there is no part of the change
+    role = _role(units, at) if cut > at else _role(units, max(line, at - 1)) if cut > line else _role(units, line)
+    text = "" if cut == line else _text(units, line, min(cut, line + READ_UNITS), words)
     shown = _text(units, line, min(first, cut, line + READ_UNITS), words) or ""
     ahead = _text(units, line, line + AHEAD_UNITS, words) or ""
-    return Side(role, text, shown, ahead, line + AHEAD_UNITS >= len(units.id))
+    begins = line < len(units.role) and units.role[line] == TEMPLATE
+    head = "" if begins else _text(units, _part_start(units, line), line, words) or ""
+    if role == "unknown":
+        head = "" if SPEAKER.match(ahead.lstrip("\n")) else SPEAKER.split(head)[-1].lstrip("\n")
+    return Side(role, text, shown, ahead, line + AHEAD_UNITS >= len(units.id), head)
+
+
+def _part_start(units: Units, line: int) -> int:
+    """Where the part that holds the lines from `line` on begins, as far as it is read."""
+    start = max(0, line - HEAD_UNITS)
+    if line == start:
+        return line
+    before = units.role[start:line]
+    others = np.flatnonzero((before != before[-1]) | ~units.explicit[start:line])
+    if before[-1] == TEMPLATE:
+        return line
+    return start + int(others[-1]) + 1 if others.size else start
 
 
 def _text(units: Units, start: int, stop: int, words: _Vocabulary | None) -> str | None:
@@ -211,10 +333,12 @@ def _line_ends(units: Units, native: int, words: _Vocabulary | None) -> NDArray[
 
 
 class _Span(NamedTuple):
-    """Changed lines, in units of a stretch: where they begin in both, where the first line and all of them end in the
-    earlier (q) and the later prompt (k), how many units are alike behind them, and how many are more than chance."""
+    """Changed lines, in units of a stretch: where they begin in both, where the frame of their message does, where the
+    first line and all of them end in the earlier (q) and the later prompt (k), how many units are alike behind them,
+    and how many are more than chance."""
 
     line: int
+    framed: int
     first_q: int
     first_k: int
     cut_q: int
@@ -231,21 +355,43 @@ def _span(q: Units, k: Units, at: int, native: int, words: _Vocabulary | None) -
     framed = line
     while framed > 0 and k.role[framed - 1] == TEMPLATE:
         framed -= 1  # a message that is put in, or taken out, goes with its frame
-    cuts_q, cuts_k = _cuts(ends_q, framed, at), _cuts(ends_k, framed, at)
+    cuts_q, cuts_k = _cuts(q, ends_q, framed, line, at, native), _cuts(k, ends_k, framed, line, at, native)
     single_bytes = words is not None and len(words.tokens) <= 256
     least = max(1, (4 * LEAST_ALIKE_TOKENS if single_bytes else LEAST_ALIKE_TOKENS) // native)
-    cut_q, cut_k, alike = resume(q.id, q.explicit, k.id, k.explicit, cuts_q, cuts_k, least)
+    cut_q, cut_k, alike = resume(q.id, q.explicit, k.id, k.explicit, cuts_q, cuts_k, at, least)
     if min(cut_q, cut_k) == framed:
         line = framed
-    return _Span(line, int(cuts_q[1]), int(cuts_k[1]), int(cut_q), int(cut_k), int(alike), least)
+    first_q, first_k = _first(ends_q, line, at), _first(ends_k, line, at)
+    if alike == 0:
+        cut_q, cut_k = first_q, first_k
+    return _Span(line, framed, first_q, first_k, int(cut_q), int(cut_k), int(alike), least)
 
 
-def _cuts(ends: NDArray[np.bool_], line: int, at: int) -> NDArray[np.int64]:
-    """Where the lines from `line` on end, the first of them behind `at`; `line` itself comes first."""
-    found = at + np.flatnonzero(ends[at : at + 16 * LOOK_BACK_TOKENS])[:MOST_LINES] + 1
-    if found.size == 0:
-        found = np.array([len(ends)], np.int64)
-    return np.concatenate([[line], found]).astype(np.int64)
+def _first(ends: NDArray[np.bool_], line: int, at: int) -> int:
+    """Where the line that holds the first difference ends; `at` where it ended right before."""
+    if line < at and (ends[at - 1] or at == len(ends)):
+        return at
+    found = np.flatnonzero(ends[at : at + 16 * LOOK_BACK_TOKENS])
+    return at + int(found[0]) + 1 if found.size else len(ends)
+
+
+def _cuts(units: Units, ends: NDArray[np.bool_], framed: int, line: int, at: int, native: int) -> NDArray[np.int64]:
+    """Where lines end that a change may reach to: not at all, before its message's frame or behind it; at the place
+    where prompts part, if a line ends right there; behind the next lines; behind the next messages."""
+    window = ends[at : at + 16 * LOOK_BACK_TOKENS]
+    found = at + np.flatnonzero(window)
+    cuts = {framed, line, *(found[:MOST_LINES] + 1).tolist()}
+    if at > 0 and (ends[at - 1] or at == len(ends)):
+        cuts.add(at)
+    if native == 1:
+        framing = units.role[at : at + 16 * LOOK_BACK_TOKENS] == TEMPLATE
+        starts = at + 1 + np.flatnonzero(framing[1:] & ~framing[:-1])
+        cuts.update(starts[:MOST_MESSAGES].tolist())
+        if framing[:1].any() and units.role[at - 1] != TEMPLATE:
+            cuts.add(at)
+    if len(cuts) < 3 or found.size <= MOST_LINES:
+        cuts.add(len(ends))
+    return np.array(sorted(cuts), np.int64)
 
 
 def _message(tree: PrefixTree, leaf: int, common: int) -> int:

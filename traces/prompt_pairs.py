@@ -115,10 +115,13 @@ def units_from(
 
 
 @njit(cache=True)
-def resume(ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, cuts_q: Any, cuts_k: Any, least: Any) -> Any:
-    """The ends of the fewest changed lines behind which the two go on alike, and how far; else one line each, and 0.
+def resume(
+    ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, cuts_q: Any, cuts_k: Any, at: Any, least: Any
+) -> Any:
+    """The ends of the fewest changed lines behind which the two go on alike, and how far; else 0 of all.
 
-    Alike are at least `least` units, or a quarter of that where a prompt ends with them.
+    Alike are at least `least` units, or a quarter of that where a prompt ends with them. Before `at` both are the same,
+    so one of the two ends lies behind it.
     """
     for lines in range(1, len(cuts_q) + len(cuts_k) - 1):
         best = 0
@@ -128,29 +131,62 @@ def resume(ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, cuts_q: Any
             if i >= len(cuts_q) or j >= len(cuts_k):
                 continue
             a, b = cuts_q[i], cuts_k[j]
+            if a < at and b < at:
+                continue
             left = min(len(ids_q) - a, len(ids_k) - b)
             same = 0
             while same < left and ids_q[a + same] == ids_k[b + same] and explicit_q[a + same] == explicit_k[b + same]:
                 same += 1
-            if same > best and (same >= least or (same == left and lines <= 3 and 4 * same >= least)):
+            # the last token of a text may have become part of another
+            if same > best and (same >= least or (same + 1 >= left and lines <= 5 and 4 * same >= least)):
                 best = same
                 found_q, found_k = a, b
         if best > 0:
             return found_q, found_k, best
-    return cuts_q[1], cuts_k[1], 0
+    return 0, 0, 0
 
 
 @njit(cache=True)
-def holds_end(ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, at: Any, window: Any) -> bool:
-    """Whether the last `window` units of q, behind `at`, stand somewhere in k behind `at`."""
+def common_tail(ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, at: Any, window: Any) -> Any:
+    """Where the end of q that stands in k too begins, in both; (-1, -1) where its last `window` units, behind `at`,
+    stand nowhere in k behind `at`."""
     size = min(window, len(ids_q) - at)
     if size < window // 4 or size < 1:
-        return False
+        return -1, -1
     first = len(ids_q) - size
     for b in range(at, len(ids_k) - size + 1):
         i = 0
         while i < size and ids_q[first + i] == ids_k[b + i] and explicit_q[first + i] == explicit_k[b + i]:
             i += 1
         if i == size:
-            return True
-    return False
+            back = 0
+            while (
+                first - back > at
+                and b - back > at
+                and ids_q[first - back - 1] == ids_k[b - back - 1]
+                and explicit_q[first - back - 1] == explicit_k[b - back - 1]
+            ):
+                back += 1
+            return first - back, b - back
+    return -1, -1
+
+
+@njit(cache=True)
+def found_ahead(
+    ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, start: Any, stop: Any, behind: Any, window: Any
+) -> Any:
+    """Of the stretch of k from `start` to `stop`, cut into windows, the share that stands somewhere in q from `behind`
+    on; and where the first of them that is found does, -1 if none. Of a stretch shorter than a window all is found."""
+    tried, met, first = 0, 0, -1
+    for begin in range(start, stop - window + 1, window):
+        tried += 1
+        for a in range(behind, len(ids_q) - window + 1):
+            i = 0
+            while i < window and ids_q[a + i] == ids_k[begin + i] and explicit_q[a + i] == explicit_k[begin + i]:
+                i += 1
+            if i == window:
+                met += 1
+                if first < 0:
+                    first = a
+                break
+    return (met / tried if tried else 1.0), first

@@ -103,7 +103,7 @@ DIVERGENCES: Table = (
     Column("keeps_end", pl.Boolean, "", "the end of the previous prompt stands in this one too: it goes on from there"),
     Column(
         "kind", pl.String, "", "clock | nonce | working_directory | tool_schema | stripped_reasoning | reminder | image"
-        " | whitespace | summary; null where it is not known",
+        " | whitespace | summary, and where only the shape tells: compaction | edit; null where nothing does",
     ),
 )  # fmt: skip
 
