@@ -13,16 +13,18 @@ class KeyedDigest:
 
     def __init__(self, key: bytes | None = None) -> None:
         self.key = key or secrets.token_bytes(32)
+        self._keyed = blake2b(digest_size=8, key=self.key)
 
     def __call__(self, content: str | bytes) -> int:
         """Return the digest of `content`."""
         if isinstance(content, str) and len(content) > LONG_CHARS:
-            state = blake2b(digest_size=8, key=self.key)  # no second copy of a very long text
+            state = self._keyed.copy()  # no second copy of a very long text
             for start in range(0, len(content), LONG_CHARS):
                 state.update(content[start : start + LONG_CHARS].encode("utf-8", "surrogatepass"))
             return int.from_bytes(state.digest(), "little")
-        data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
-        return int.from_bytes(blake2b(data, digest_size=8, key=self.key).digest(), "little")
+        state = self._keyed.copy()  # keying anew costs as much as a short text
+        state.update(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
+        return int.from_bytes(state.digest(), "little")
 
     def hex(self, content: str | bytes) -> str:
         """A 128-bit keyed digest as hex, for naming inputs."""

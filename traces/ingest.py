@@ -7,7 +7,7 @@ import gc
 import shutil
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from functools import partial
@@ -19,7 +19,7 @@ from traces.builder import Builder
 from traces.dataset import SCHEMA_VERSION, Dataset, write_generation
 from traces.formats.table_columns import checked_mapping
 from traces.inputs import Refused, expand
-from traces.reading import LazyTokenizer, Options, ReadAhead, context_of, guarded
+from traces.reading import LazyTokenizer, Options, ReadAhead, context_of, guarded, started
 from traces.receipt import Tally, tool_version
 from traces.records import Record, Reject
 from traces.sources import Source
@@ -30,6 +30,8 @@ __all__ = ["NothingUsable", "Options", "Progress", "ingest"]
 SAVE_EVERY_S = 60.0
 """A long ingest keeps what it has read this often, between inputs."""
 READ_AHEAD_FILES = 32
+OPEN_BESIDE, LARGEST_BESIDE_BYTES = 4, 16 << 20
+"""So many files are held whose texts are being counted, and none that is larger."""
 NO_REQUEST = "an input held no request"
 
 
@@ -42,6 +44,15 @@ class Progress(NamedTuple):
     bytes_read: int
     requests: int
     seconds: float
+
+
+class _Opened(NamedTuple):
+    """A source whose format is known. `beside`: its texts are being counted, and others may be opened meanwhile."""
+
+    source: Source
+    format: str
+    records: Iterable[Record]
+    beside: bool
 
 
 Watcher = Callable[[Progress], None]
@@ -217,6 +228,7 @@ class _Ingest:
         old = set(known) if self.resumed else set()
         claimed: set[int] = set()
         ahead = ReadAhead(self.executor, self.options, builder.digest.key)
+        waiting: deque[_Opened] = deque()
         for place, source in enumerate(sources):
             if place % READ_AHEAD_FILES == 0:
                 ahead.start(sources[place : place + 2 * READ_AHEAD_FILES])
@@ -225,17 +237,21 @@ class _Ingest:
             if id(source) in claimed:
                 self.tally.files["read"] += 1
                 continue
-            try:
-                self._one(builder, source, known, old, ahead)
-            finally:
-                claimed.update(id(source.siblings[name]) for name in source.claims)
-                source.close()
-                source.heard = None
-                self.bytes += source.bytes_read
+            opened = self._open(builder, source, known, old, ahead)
+            if opened is not None:
+                waiting.append(opened)
+            while waiting and not (waiting[-1].beside and len(waiting) <= OPEN_BESIDE):
+                self._close(builder, waiting.popleft(), claimed)
             if path is not None and time.monotonic() - self.saved > SAVE_EVERY_S and place + 1 < len(sources):
                 self._save(builder, path)
+        for opened in waiting:
+            self._close(builder, opened, claimed)
 
-    def _one(self, builder: Builder, source: Source, known: set[str], old: set[str], ahead: ReadAhead) -> None:
+    def _open(
+        self, builder: Builder, source: Source, known: set[str], old: set[str], ahead: ReadAhead
+    ) -> _Opened | None:
+        """Tell the format of a source and start to read it; None for one that is not to be read."""
+        digest = None
         try:
             if self.single and not known:
                 source.hash_while_reading()
@@ -244,29 +260,51 @@ class _Ingest:
                 if digest in known:
                     if digest not in old:  # else a killed ingest read it, and its receipt already counts it
                         self.tally.repeated()
-                    return
+                    source.close()
+                    return None
             name = self.options.format or readers.detect(source, self.options.mapping)[0]
         except readers.UnknownFormat as error:
             self.tally.refused(source.name, str(error), skipped=not self.single, listed=True)
-            return
+            source.close()
+            return None
         except (OSError, ValueError) as error:
             self.tally.refused(source.name, f"cannot be read: {type(error).__name__}")
-            return
+            source.close()
+            return None
+        if digest is not None:
+            known.add(digest)
         source.bytes_read = 0  # what telling the format took does not count
+        reader = readers.reader(name)
+        records: Iterable[Record] | None = ahead.take(source, name)
+        beside = getattr(reader, "COUNTS_BESIDE", False) and source.size <= LARGEST_BESIDE_BYTES
+        if records is None:
+            context = context_of(self.options, self.tokenizer, builder.digest)
+            records = guarded(reader.read(source, context))
+            if beside:
+                records = started(records)
+        return _Opened(source, name, records, beside)
+
+    def _close(self, builder: Builder, opened: _Opened, claimed: set[int]) -> None:
+        """Take the records of a source to the end."""
+        source, name = opened.source, opened.format
+        try:
+            self._take(builder, source, name, opened.records)
+        finally:
+            claimed.update(id(source.siblings[name]) for name in source.claims)
+            source.close()
+            source.heard = None
+            self.bytes += source.bytes_read
+
+    def _take(self, builder: Builder, source: Source, name: str, records: Iterable[Record]) -> None:
         reader = readers.reader(name)
         scope = getattr(reader, "SESSION_SCOPE", "input")
         unit = self.options.time_unit or getattr(reader, "TIME_UNIT", None)
         builder.begin(source.name, name, scope, self.options.one_trace, self.options.tokenizer, unit)
         rejected, rows = len(builder.rejects), builder.rows
-        records: Iterable[Record] | None = ahead.take(source, name)
-        if records is None:
-            context = context_of(self.options, self.tokenizer, builder.digest)
-            records = guarded(reader.read(source, context))
         builder.take(_counted(records, source))
         if source.truncated:
             builder.take([Reject(0, "the compressed stream is cut off or damaged; what could be unpacked was used")])
         counts = builder.end(builder.digest.hex(source.digest()))
-        known.add(builder.inputs[-1].digest)
         if builder.rows == rows and len(builder.rejects) == rejected:
             most = builder.skipped.most_common(1)
             builder.notes[f"{NO_REQUEST}: {most[0][0] or 'other records' if most else 'it is empty'}"] += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,6 +83,12 @@ def guarded(records: Iterator[Record]) -> Iterator[Record]:
         yield from records
     except Exception as error:  # whatever other people's files hold, the user gets data
         yield Reject(0, f"reading stopped here ({type(error).__name__}); what came before was used")
+
+
+def started(records: Iterator[Record]) -> Iterator[Record]:
+    """Read up to the first record now, and pass all on: by then a reader of transcripts has handed its texts over."""
+    first = next(records, None)
+    return iter(()) if first is None else chain((first,), records)
 
 
 def read_whole(path: str, name: str, format_name: str, options: Options, key: bytes) -> tuple[list[Record], bool, int]:

@@ -175,6 +175,8 @@ class Reader(Protocol):
 
     `SESSION_SCOPE` (optional) is what its session keys are unique in: "input" (the default), "trace" (the input, or all
     inputs with --one-trace) or "dataset" (also what `dedupe_key` and keys of parents reach over).
+    `COUNTS_BESIDE = True` (optional) says that before its first record it has handed its texts over to be counted
+    (`traces.text_counts`), so that the next input may be started meanwhile.
     `SIBLINGS = True` (optional) says that it looks at the files beside the one it is given.
     """
 

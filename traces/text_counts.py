@@ -10,8 +10,7 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-
-from traces.tokens import Tokenizer
+from typing import Any
 
 BATCH_CHARS = 1 << 17
 """Enough for some 10 ms of counting, so that handing over is nothing beside it."""
@@ -23,7 +22,8 @@ REMEMBERED_TEXTS = 200_000
 class TextCounts:
     """Numbers for texts, and after `settle` the token count of each. Equal texts get one number."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Any) -> None:
+        """Count with `tokenizer` (traces.tokens.Tokenizer, or what stands for one)."""
         self._tokenizer = tokenizer
         self.tokens = array("I")  # by number; 0 until settled
         self._known: dict[int, int] = {}
@@ -45,32 +45,24 @@ class TextCounts:
             self._batch.append(text)
             self._chars += len(text)
             if self._chars >= BATCH_CHARS:
-                self._hand_over()
+                self.hand_over()
         return found
 
-    def settle(self) -> None:
-        """Wait until every text that has a number is counted."""
+    def hand_over(self) -> int:
+        """Have the texts counted that wait for more; return how many numbers there are."""
         if self._batch:
-            if self._running:
-                self._hand_over()
-            else:  # too little to be worth another thread
-                self._take(self._first, self._tokenizer.count_all(self._batch))
-                self._next_batch()
-        while self._running:
-            self._take_oldest()
+            if len(self._running) >= BATCHES_AHEAD:
+                self._take_oldest()
+            self._running.append((self._first, self._pool.submit(self._tokenizer.count_all, self._batch)))
+            self._batch, self._chars, self._first = [], 0, len(self.tokens)
+        return len(self.tokens)
 
-    def _hand_over(self) -> None:
-        if len(self._running) >= BATCHES_AHEAD:
+    def settle(self, numbers: int) -> None:
+        """Wait until the first so many texts that were handed over are counted."""
+        while self._running and self._running[0][0] < numbers:
             self._take_oldest()
-        self._running.append((self._first, self._pool.submit(self._tokenizer.count_all, self._batch)))
-        self._next_batch()
-
-    def _next_batch(self) -> None:
-        self._batch, self._chars, self._first = [], 0, len(self.tokens)
 
     def _take_oldest(self) -> None:
         first, counted = self._running.popleft()
-        self._take(first, counted.result())
-
-    def _take(self, first: int, counts: list[int]) -> None:
+        counts = counted.result()
         self.tokens[first : first + len(counts)] = array("I", counts)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from traces.formats.claude_store import ASIDE, BOUNDARY, MISSING, SUMMARY, USER, TranscriptStore
+from traces.formats.claude_store import ASIDE, BOUNDARY, MISSING, SUMMARY, USER, Stream, TranscriptStore
 
 
 class Chain(msgspec.Struct):
@@ -51,48 +51,51 @@ class Chains:
         self.compacted = array("B")  # whether its history was replaced by a summary
         self.dangling = array("B")  # whether its history starts in another file
         self._inputs, self._first_input = array("q"), array("q", [0])
+        self._chains = [self.by_key[self.keys[self.session[first]]] for first in store.calls.first]
         self._calls()
         self._link()
 
     def chain(self, call: int) -> Chain:
         """The session of a call."""
-        return self.by_key[self.keys[self.session[self.store.calls.first[call]]]]
+        return self._chains[call]
 
     def inputs(self, call: int) -> array[int]:
         """The lines that a call was given, in order."""
         return self._inputs[self._first_input[call] : self._first_input[call + 1]]
 
     def _walk_up(self, call: int) -> _Way:
-        store, lines = self.store, self.store.lines
+        store, lines, session = self.store, self.store.lines, self.session
+        flags, calls, above = lines.flags, lines.call, lines.parent
         first = store.calls.first[call]
         found: list[int] = []
         seen = {first}
-        at, top, parent, compaction = lines.parent[first], first, -1, False
+        at, top, parent, compaction = above[first], first, -1, False
         while at >= 0 and at not in seen:
             seen.add(at)
-            if self.session[at] != self.session[first] and (lines.flags[at] | lines.flags[first]) & ASIDE:
+            if session[at] != session[first] and (flags[at] | flags[first]) & ASIDE:
                 break  # a sub-agent does not continue the prompt of the conversation that started it
-            if lines.call[at] not in (-1, call):
-                parent = lines.call[at] if store.calls.first[lines.call[at]] < first else -1
+            owner = calls[at]
+            if owner not in (-1, call):
+                parent = owner if store.calls.first[owner] < first else -1
                 break
             top = at
-            if lines.flags[at] & USER:
+            if flags[at] & USER:
                 found.append(at)
-            if lines.flags[at] & (BOUNDARY | SUMMARY):
+            if flags[at] & (BOUNDARY | SUMMARY):
                 compaction = True
                 break
-            at = lines.parent[at]
+            at = above[at]
         found.reverse()
         if parent >= 0:
             at = store.calls.results[parent]
             beside = []
             while at >= 0:
-                if at not in seen and at < first and self.session[at] == self.session[first]:
+                if at not in seen and at < first and session[at] == session[first]:
                     beside.append(at)
                 at = lines.next_result[at]
             if beside:
                 found = sorted(found + beside)
-        dangling = parent < 0 and not compaction and bool(lines.flags[top] & MISSING)
+        dangling = parent < 0 and not compaction and bool(flags[top] & MISSING)
         return _Way(found, parent, compaction, dangling)
 
     def spawned(self) -> dict[str, int]:
@@ -105,23 +108,29 @@ class Chains:
         return found
 
     def _sessions(self) -> None:
-        store, lines = self.store, self.store.lines
-        for at in range(len(lines)):
-            stream = store.streams[lines.stream[at]]
-            if stream.agent is not None:
-                session = self._position(f"{stream.session}/{stream.agent}")
-            elif not stream.side:
-                session = self._position(stream.session)
-            else:
-                above = lines.parent[at]
-                if 0 <= above < at and store.streams[lines.stream[above]][1:] == (None, True):
-                    session = self.session[above]
+        store = self.store
+        whole: dict[int, int] = {}  # stream -> its session, where all its lines are of one
+        for at, number in enumerate(store.lines.stream):
+            session = whole.get(number, -1)
+            if session < 0:
+                stream = store.streams[number]
+                if stream.agent is not None:
+                    session = whole[number] = self._position(f"{stream.session}/{stream.agent}")
+                elif not stream.side:
+                    session = whole[number] = self._position(stream.session)
                 else:
-                    session = self._position(
-                        f"{stream.session}/{store.side_roots[at][1] if at in store.side_roots else lines.ordinal[at]}"
-                    )
+                    session = self._side(at, stream)
             self.session.append(session)
             self._extend(self.keys[session], at)
+
+    def _side(self, at: int, stream: Stream) -> int:
+        """The session of a line of a side chain without a name: that of the line above it, or one of its own."""
+        store, lines = self.store, self.store.lines
+        above = lines.parent[at]
+        if 0 <= above < at and store.streams[lines.stream[above]][1:] == (None, True):
+            return self.session[above]
+        root = store.side_roots[at][1] if at in store.side_roots else lines.ordinal[at]
+        return self._position(f"{stream.session}/{root}")
 
     def _position(self, key: str) -> int:
         found = self._key_at.get(key)
@@ -139,7 +148,8 @@ class Chains:
             role = "side" if (stream.agent or "").startswith("aside") else "subagent" if aside else "main"
             named = aside and stream.session != f"agent-{stream.agent}"
             chain = self.by_key[key] = Chain(key, role, stream.session if named else None)
-        chain.version = chain.version or store.names.values[lines.version[at]]
+        if chain.version is None:
+            chain.version = store.names.values[lines.version[at]]
         moment = lines.at_s[at]
         if not math.isnan(moment):
             chain.first_s = moment if chain.first_s is None else min(moment, chain.first_s)

@@ -35,6 +35,8 @@ SUMMARY = {
 SESSION_SCOPE = "dataset"
 """Session and request keys mean the same in every file."""
 
+COUNTS_BESIDE = True
+
 _SUBAGENT_FILE = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/subagents/(?:[^/]+/)*agent-[^/]+$")
 _TYPES = {
     "user",
@@ -88,9 +90,12 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             # Nothing has named a session yet: such lines must not meet those of other files.
             line.session = parser.session = f"unnamed:{source.digest().hex()}"
         store.add(line)
-    store.close(parser.parts.counts)
+    texts = parser.parts.counts.hand_over()
+    store.close()
     chains = Chains(store)
     yield from _sessions(chains, _session_of_folder(source.name))
+    parser.parts.counts.settle(texts)
+    store.parts.count(parser.parts.counts.tokens)
     yield from _requests(chains, Prompts(chains, context.digest))
     blocks = sum(store.calls.lines)
     in_calls = sum(call >= 0 for call in store.lines.call)

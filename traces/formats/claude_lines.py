@@ -27,11 +27,12 @@ STOP_REASONS = {
     "model_context_window_exceeded",
 }
 
+_64_BITS = (1 << 64) - 1
 _VERSION = re.compile(r"\d[0-9A-Za-z.+-]{0,31}")
 
 
 class ToolUse(NamedTuple):
-    """A tool call: digest of its id (0: it has none), tool name, digest of the prompt if it starts a sub-agent."""
+    """A tool call: hash of its id (0: it has none), tool name, digest of the prompt if it starts a sub-agent."""
 
     id: int
     name: str
@@ -39,7 +40,7 @@ class ToolUse(NamedTuple):
 
 
 class Line(msgspec.Struct, gc=False):
-    """A line that the transcript's tree is made of. `kind`: user | assistant | boundary | other. Tool ids are digests.
+    """A line that the transcript's tree is made of. `kind`: user | assistant | boundary | other. Tool ids are hashes.
 
     Without a `parent` the line starts a tree if it is `rooted`, else it does not say what it hangs on.
     """
@@ -136,7 +137,7 @@ class LineParser:
         return Ignored("ignored", "record of another kind")
 
     def _line(self, ordinal: int, kind: str, wire: _Wire) -> Line:
-        if isinstance(wire.sessionId, str):
+        if isinstance(wire.sessionId, str) and wire.sessionId != self.session:
             self.session = self._intern(wire.sessionId)
         agent = wire.agentId if isinstance(wire.agentId, str) and wire.agentId else None
         version = self._versions.get(wire.version) if isinstance(wire.version, str) else None
@@ -169,7 +170,7 @@ class LineParser:
         for block in self.parts.blocks(message.get("content")):
             if isinstance(block, dict) and block.get("type") == "tool_result":
                 call = str(block.get("tool_use_id") or "")
-                results.append(self.digest(f"tool:{call}") if call else 0)
+                results.append(_tool(call))
                 parts += self.parts.result(call, block.get("content"))
             else:
                 parts.append(self.parts.block(block, "summary" if line.summary else "user"))
@@ -212,13 +213,18 @@ class LineParser:
         given = block.get("input")
         prompt = given.get("prompt") if isinstance(given, dict) and name in ("Task", "Agent") else None
         return ToolUse(
-            self.digest(f"tool:{block['id']}") if block.get("id") else 0,
+            _tool(str(block.get("id") or "")),
             self._intern(name) if isinstance(name, str) else "",
             self._prompt(prompt),
         )
 
     def _prompt(self, text: object) -> int | None:
         return self.digest("prompt:" + text.strip()) if isinstance(text, str) else None
+
+
+def _tool(name: str) -> int:
+    """A number for the id of a tool call that means nothing outside this process; 0 for none."""
+    return hash(name) & _64_BITS or 1 if name else 0
 
 
 def _decode(raw: bytes) -> tuple[_Wire, str | None]:

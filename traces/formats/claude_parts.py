@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from traces.records import Context
+from traces.records import ROLES, Context
 from traces.text_counts import TextCounts
 
 IMAGE_TOKENS = 1500.0
@@ -15,16 +15,19 @@ IMAGE_TOKENS = 1500.0
 
 
 class Part(NamedTuple):
-    """One content block: digest, tool calls in it (0 or 1), node role, whether its size is unknown.
+    """One content block: its digest, the number under which its text is counted (-1: none), and what it is.
 
-    `text`: the number under which its text is counted, -1 where it has none.
+    `code` is the place of its node role in `ROLES`, with `CALL` where it is a tool call and `ELASTIC` where the
+    transcript does not tell its size.
     """
 
     key: int
     text: int
-    calls: int
-    role: str
-    elastic: bool = False
+    code: int
+
+
+CALL, ELASTIC = 16, 32
+_CODES = {role: code for code, role in enumerate(ROLES)}
 
 
 class PartReader:
@@ -50,15 +53,15 @@ class PartReader:
         if kind == "thinking":
             return self._text("reasoning", _string(block.get("signature")), _string(block.get("thinking")))
         if kind == "redacted_thinking":
-            return Part(self.digest(f"reasoning\0{_dump(block)}"), -1, 0, "reasoning")
+            return Part(self.digest(f"reasoning\0{_dump(block)}"), -1, _CODES["reasoning"])
         if kind == "tool_use":
             body = f"{block.get('name')}{_dump(block.get('input'))}"
-            return self._text("assistant", str(block.get("id")), body, calls=1)
+            return self._text("assistant", str(block.get("id")), body, CALL)
         if kind in ("image", "document"):
             source = block.get("source")
             if isinstance(source, dict) and source.get("type") == "text" and isinstance(source.get("data"), str):
                 return self._text(role, tag, source["data"])
-            return Part(self.digest(f"image\0{_dump(block)}"), -1, 0, "image", elastic=True)
+            return Part(self.digest(f"image\0{_dump(block)}"), -1, _CODES["image"] | ELASTIC)
         return self._text(role, tag, _dump(_without_blobs(block)))
 
     def result(self, call: str, content: object) -> list[Part]:
@@ -67,8 +70,8 @@ class PartReader:
             return [self.block(block, "tool_result", call) for block in content]
         return [self._text("tool_result", call, content if isinstance(content, str) else _dump(content))]
 
-    def _text(self, role: str, tag: str, text: str, calls: int = 0) -> Part:
-        return Part(self.digest(f"{role}\0{tag}\0{text}"), self.counts.number(text), calls, role)
+    def _text(self, role: str, tag: str, text: str, code: int = 0) -> Part:
+        return Part(self.digest(f"{role}\0{tag}\0{text}"), self.counts.number(text), _CODES[role] | code)
 
 
 def _string(value: object) -> str:

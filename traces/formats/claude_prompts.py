@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from traces.formats.claude_chains import Chain, Chains
+from traces.formats.claude_parts import CALL
 from traces.formats.claude_store import META, RESULT, TranscriptStore
 from traces.lengths import output_estimate, split, spread
-from traces.records import Base, Piece, Prompt
+from traces.records import ROLES, Base, Piece, Prompt
 
 
 class _Head(NamedTuple):
@@ -167,15 +168,15 @@ class Prompts:
         return [Piece(self.digest(f"hidden in:{self.calls.key[call]}"), tokens, "unobserved")] if tokens else []
 
     def _pieces(self, parts: Sequence[int], tokens: Sequence[int]) -> list[Piece]:
-        table = self.store.parts
+        keys, codes = self.store.parts.key, self.store.parts.code
         told = zip(parts, tokens, strict=True)
-        return [Piece(table.key[part], count, table.role(part)) for part, count in told if count]
+        return [Piece(keys[part], count, ROLES[codes[part] & (CALL - 1)]) for part, count in told if count]
 
     def _estimates(self, parts: list[int]) -> list[float]:
-        return [self.store.parts.estimate(part) for part in parts]
+        return list(map(self.store.parts.estimate, parts))
 
     def _elastic(self, parts: list[int]) -> list[bool]:
-        return [self.store.parts.elastic(part) for part in parts]
+        return list(map(self.store.parts.elastic, parts))
 
     def _settle(self, call: int) -> None:
         """Give an answer that no prompt continues its estimated lengths."""
@@ -187,8 +188,7 @@ class Prompts:
 
     def _output(self, call: int) -> int | None:
         """Output tokens, where they were counted to the end."""
-        usage = self.calls.usage(call)
-        return usage.output_tokens if usage is not None and self.calls.stop[call] else None
+        return self.calls.output_tokens(call) if self.calls.stop[call] else None
 
     def _reply_estimates(self, call: int, answer: list[int]) -> list[float]:
         """Provider tokens of each part of an answer; where the answer was counted to its end they add up to that."""

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from traces.formats.claude_lines import Line
-from traces.formats.claude_parts import IMAGE_TOKENS, Part
+from traces.formats.claude_parts import CALL, ELASTIC, IMAGE_TOKENS, Part
 from traces.formats.id_table import IdTable
 from traces.lengths import prompt_estimate
 from traces.records import ROLES
-from traces.text_counts import TextCounts
 from traces.tools import CLASSES, tool_class
 from traces.usage import Usage
 
 USER, ASSISTANT, BOUNDARY, SUMMARY, META, ASIDE, RESULT, MISSING = (1 << bit for bit in range(8))
 """Flags of a line. `MISSING`: it hangs on a line that is in no place of this file."""
 
-_CALLS, _ELASTIC = 16, 32
+_KINDS = {"user": USER, "assistant": ASSISTANT, "boundary": BOUNDARY}
+_CLASS_BITS: dict[str, int] = {}
+_NAN, _UNKNOWN = float("nan"), (-1,) * 5
 
 
 class PartTable:
@@ -35,7 +35,7 @@ class PartTable:
         """Add a part at the end."""
         self.key.append(part.key)
         self.text.append(part.text)
-        self.code.append(ROLES.index(part.role) | _CALLS * part.calls | _ELASTIC * part.elastic)
+        self.code.append(part.code)
         self.share.append(-1)
 
     def count(self, tokens: array[int]) -> None:
@@ -48,19 +48,20 @@ class PartTable:
 
     def role(self, at: int) -> str:
         """The node role of a part."""
-        return ROLES[self.code[at] & (_CALLS - 1)]
+        return ROLES[self.code[at] & (CALL - 1)]
 
     def calls(self, at: int) -> int:
         """Tool calls in a part, 0 or 1."""
-        return int(self.code[at] & _CALLS != 0)
+        return int(self.code[at] & CALL != 0)
 
     def elastic(self, at: int) -> bool:
         """Whether the transcript does not tell the size of a part (an image, a document)."""
-        return self.code[at] & _ELASTIC != 0
+        return self.code[at] & ELASTIC != 0
 
     def estimate(self, at: int) -> float:
         """Provider tokens expected of a part in a prompt."""
-        return IMAGE_TOKENS if self.elastic(at) else prompt_estimate(self.counted[at], self.calls(at))
+        code = self.code[at]
+        return IMAGE_TOKENS if code & ELASTIC else prompt_estimate(self.counted[at], int(code & CALL != 0))
 
 
 class Stream(NamedTuple):
@@ -109,6 +110,11 @@ class CallTable:
 
     def __len__(self) -> int:
         return len(self.key)
+
+    def output_tokens(self, call: int) -> int | None:
+        """Output tokens as the provider counted them, to the end or not."""
+        figure = self.figures[5 * call + 3]
+        return None if figure < 0 else figure
 
     def usage(self, call: int) -> Usage | None:
         """The usage of a call, None where none came."""
@@ -162,10 +168,13 @@ class TranscriptStore:
         self.agents: list[tuple[int, str]] = []  # (line with the result, id of the sub-agent whose result it is)
         self.users = IdTable()  # digest of a tool call's id -> call
         self._streams: dict[Stream, int] = {}
+        self._stream = Stream("", None, False), -1  # of the last line
+        self._open: tuple[int, set[int]] = (-1, set())  # the call of the last block, the digests of its parts
         self._latest: dict[int, int] = {}
         # Ids are remembered by their hash: among a million lines two share one with a chance of 3 in 10^8.
         self._by_uuid = IdTable()
         self._unresolved: dict[int, int] = {}
+        self._replies, self._first_reply = array("I"), array("q", [0])
         self._calls: dict[str, int] = {}
 
     def add(self, line: Line) -> None:
@@ -174,8 +183,8 @@ class TranscriptStore:
         if uuid is not None and self._by_uuid.get(uuid) >= 0:
             self.repeated += 1
             return
-        lines, at = self.lines, len(self.lines)
-        stream = self._stream(line)
+        lines, at = self.lines, len(self.lines.ordinal)
+        stream = self._stream_of(line)
         parent = -1
         if line.parent is not None:
             above = hash(line.parent)
@@ -191,9 +200,9 @@ class TranscriptStore:
         lines.flags.append(_flags(line))
         lines.parent.append(parent)
         lines.stream.append(stream)
-        lines.at_s.append(float("nan") if line.at_s is None else line.at_s)
+        lines.at_s.append(_NAN if line.at_s is None else line.at_s)
         lines.version.append(self.names.position(line.version))
-        lines.first_part.append(len(self.parts))
+        lines.first_part.append(len(self.parts.key))
         lines.result.append(line.results[0] if line.results else 0)
         lines.next_result.append(-1)
         lines.next_block.append(-1)
@@ -208,46 +217,54 @@ class TranscriptStore:
         if line.spawned is not None:
             self.agents.append((at, line.spawned))
 
-    def close(self, counts: TextCounts) -> None:
-        """Resolve what hangs on later lines, the answers to tool calls and the counts; ids are forgotten."""
+    def close(self) -> None:
+        """Resolve what hangs on later lines, and the answers to tool calls; ids are forgotten."""
         for at, above in self._unresolved.items():
             found = self._by_uuid.get(above)
             if found >= 0 and found != at:
                 self.lines.parent[at] = found
             elif self.lines.parent[at] < 0:
                 self.lines.flags[at] |= MISSING
-        for at in range(len(self.lines) - 1, -1, -1):
-            call = self.users.get(self.lines.result[at]) if self.lines.result[at] else -1
+        for at, result in zip(range(len(self.lines) - 1, -1, -1), reversed(self.lines.result), strict=True):
+            call = self.users.get(result) if result else -1
             if call >= 0:
                 self.lines.next_result[at] = self.calls.results[call]
                 self.calls.results[call] = at
         self._by_uuid, self._unresolved, self._calls = IdTable(), {}, {}
-        counts.settle()
-        self.parts.count(counts.tokens)
+        self.lines.first_part.append(len(self.parts))
+        for call in range(len(self.calls)):
+            self._replies.extend(self._reply(call))
+            self._first_reply.append(len(self._replies))
 
     def parts_of(self, at: int) -> range:
         """Positions of the parts of a line."""
-        end = self.lines.first_part[at + 1] if at + 1 < len(self.lines) else len(self.parts)
-        return range(self.lines.first_part[at], end)
+        return range(self.lines.first_part[at], self.lines.first_part[at + 1])
 
     def reply(self, call: int) -> list[int]:
         """Positions of the parts of a call's answer."""
-        return [part for at in self.blocks(call) for part in self.parts_of(at)]
+        return self._replies[self._first_reply[call] : self._first_reply[call + 1]].tolist()
 
-    def blocks(self, call: int) -> Iterator[int]:
-        """The lines of a call."""
+    def _reply(self, call: int) -> list[int]:
+        found: list[int] = []
+        first_part = self.lines.first_part
         at = self.calls.first[call]
         while at >= 0:
-            yield at
+            end = first_part[at + 1] if at + 1 < len(first_part) else len(self.parts)
+            found.extend(range(first_part[at], end))
             at = self.lines.next_block[at]
-
-    def _stream(self, line: Line) -> int:
-        stream = Stream(line.session, line.agent, line.side)
-        found = self._streams.get(stream)
-        if found is None:
-            found = self._streams[stream] = len(self.streams)
-            self.streams.append(stream)
         return found
+
+    def _stream_of(self, line: Line) -> int:
+        last, found = self._stream
+        if line.session is last.session and line.agent is last.agent and line.side is last.side and found >= 0:
+            return found
+        stream = Stream(line.session, line.agent, line.side)
+        place = self._streams.get(stream)
+        if place is None:
+            place = self._streams[stream] = len(self.streams)
+            self.streams.append(stream)
+        self._stream = stream, place
+        return place
 
     def _block(self, at: int, line: Line) -> int:
         key = line.call or (f"uuid:{line.uuid}" if line.uuid is not None else f"line:{line.ordinal}")
@@ -255,19 +272,22 @@ class TranscriptStore:
         call = self._calls.get(key, -1)
         if call < 0:
             call = self._calls[key] = self._new_call(key, at)
+            self._open = call, {part.key for part in line.parts}
         else:
-            known = {self.parts.key[part] for part in self.reply(call)}
+            known = self._open[1] if self._open[0] == call else {self.parts.key[part] for part in self._reply(call)}
             if line.parts and all(part.key in known for part in line.parts):
                 self.repeated += 1  # a later state of a line that is there
             else:
                 calls.lines[call] += 1
             self.lines.next_block[calls.last[call]] = at
             calls.last[call] = at
-            line.parts = tuple(part for part in line.parts if part.key not in known)
+            line.parts = tuple([part for part in line.parts if part.key not in known])
+            known.update([part.key for part in line.parts])
+            self._open = call, known
         for part in line.parts:
             self.parts.append(part)
         for use in line.uses:
-            calls.classes[call] |= 1 << CLASSES.index(tool_class(use.name))
+            calls.classes[call] |= _class_bit(use.name)
             if use.prompt is not None and (use.id == 0 or self.users.get(use.id) < 0):
                 self.tasks.setdefault(use.prompt, []).append(call)
             if use.id:
@@ -284,20 +304,17 @@ class TranscriptStore:
     def _new_call(self, key: str, at: int) -> int:
         calls = self.calls
         calls.key.append(key)
-        for column, value in (
-            (calls.first, at),
-            (calls.last, at),
-            (calls.lines, 1),
-            (calls.model, 0),
-            (calls.stop, 0),
-            (calls.classes, 0),
-            (calls.copied, 0),
-            (calls.results, -1),
-        ):
-            column.append(value)
-        calls.last_s.append(float("nan"))
-        calls.figures.extend((-1,) * 5)
-        return len(calls) - 1
+        calls.first.append(at)
+        calls.last.append(at)
+        calls.lines.append(1)
+        calls.model.append(0)
+        calls.stop.append(0)
+        calls.classes.append(0)
+        calls.copied.append(0)
+        calls.results.append(-1)
+        calls.last_s.append(_NAN)
+        calls.figures.extend(_UNKNOWN)
+        return len(calls.key) - 1
 
     def _use(self, call: int, usage: Usage) -> None:
         """Take the usage of a line: the latest counts, field by field, but the output never shrinks."""
@@ -308,6 +325,18 @@ class TranscriptStore:
 
 
 def _flags(line: Line) -> int:
-    kind = {"user": USER, "assistant": ASSISTANT, "boundary": BOUNDARY}.get(line.kind, 0)
-    aside = line.side or line.agent is not None
-    return kind | SUMMARY * line.summary | META * line.meta | ASIDE * aside | RESULT * bool(line.results)
+    flags = _KINDS.get(line.kind, 0)
+    if line.side or line.agent is not None:
+        flags |= ASIDE
+    if line.results:
+        flags |= RESULT
+    return flags | SUMMARY * line.summary | META * line.meta
+
+
+def _class_bit(name: str) -> int:
+    found = _CLASS_BITS.get(name)
+    if found is None:
+        found = 1 << CLASSES.index(tool_class(name))
+        if len(_CLASS_BITS) < 1000:
+            _CLASS_BITS[name] = found
+    return found

@@ -5,14 +5,16 @@ from __future__ import annotations
 from array import array
 
 _ID = (1 << 64) - 1
+_FEW = 1 << 16
+"""So many are held in a dict, which is faster."""
 
 
 class IdTable:
     """Ids that are spread evenly (hashes, digests) and the position each was first given; nothing is taken out."""
 
     def __init__(self) -> None:
+        self._few: dict[int, int] | None = {}
         self._size = 0
-        self._make(1 << 10)
 
     def _make(self, slots: int) -> None:
         self._mask = slots - 1
@@ -20,10 +22,12 @@ class IdTable:
         self._positions = array("i", (-1,)) * slots
 
     def __len__(self) -> int:
-        return self._size
+        return self._size if self._few is None else len(self._few)
 
     def get(self, number: int) -> int:
         """The position of an id, -1 where it is not known."""
+        if self._few is not None:
+            return self._few.get(number, -1)
         number &= _ID
         mask, ids, positions = self._mask, self._ids, self._positions
         at = number & mask
@@ -35,6 +39,14 @@ class IdTable:
 
     def add(self, number: int, position: int) -> None:
         """Give an id a position (from 0 to 2^31), unless it has one."""
+        if self._few is not None:
+            self._few.setdefault(number, position)
+            if len(self._few) >= _FEW:
+                few, self._few = self._few, None
+                self._make(4 * _FEW)
+                for known, place in few.items():
+                    self.add(known, place)
+            return
         number &= _ID
         if 3 * self._size > 2 * self._mask:
             ids, positions = self._ids, self._positions
