@@ -33,6 +33,7 @@ class Read:
         data = Dataset(out)
         self.requests = pl.DataFrame(data.read("requests")).sort("request_id")
         self.sessions = pl.DataFrame(data.read("sessions")).sort("session_id")
+        self.nodes = pl.DataFrame(data.read("prefixes"))
         counts = self.receipt["records"]
         assert counts["read"] == sum(counts[k] for k in ("used", "rejected", "duplicate", "ignored"))
 
@@ -43,6 +44,19 @@ class Read:
     def column(self, name: str) -> list[Any]:
         """A column of the requests."""
         return self.requests[name].to_list()
+
+    def shared(self, one: int, other: int) -> int:
+        """Tokens that the prompts of two requests begin with."""
+        parents = dict(zip(self.nodes["prefix_id"], self.nodes["parent_id"], strict=True))
+        ends = dict(zip(self.nodes["prefix_id"], self.nodes["end_token"], strict=True))
+        paths: list[set[int]] = []
+        for row in (one, other):
+            node, path = self.requests["prefix_id"][row], set()
+            while node:
+                path.add(node)
+                node = parents[node]
+            paths.append(path)
+        return max((ends[node] for node in paths[0] & paths[1]), default=0)
 
 
 def refused(folder: Path, *inputs: Path) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 from pathlib import Path
+from typing import Any
 
-from tests.agents import SAMPLES, Read
+from tests.agents import SAMPLES, Read, whole
 
 HERE = SAMPLES / "goose"
 LENGTHS = [len("List"), len('ListI look.shell{"command":"ls"}a.py')]
@@ -48,3 +49,28 @@ def test_the_database(tmp_path: Path) -> None:
     read = Read(tmp_path, tmp_path / "sessions.db")
     assert read.receipt["formats"] == {"goose": 1}
     assert (read.column("input_tokens"), read.column("model")) == (LENGTHS, ["gpt-5", "gpt-5"])
+
+
+def test_a_compaction_starts_again_and_what_it_hid_was_in_the_prompts_before(tmp_path: Path) -> None:
+    def message(role: str, text: str, agent: bool = True, user: bool = True, kind: str = "text") -> dict[str, Any]:
+        about = {"userVisible": user, "agentVisible": agent}
+        key = "msg" if kind == "systemNotification" else "text"
+        return {"role": role, "created": 1772359200, "content": [{"type": kind, key: text}], "metadata": about}
+
+    conversation = [
+        message("user", "one", agent=False),
+        message("assistant", "two", agent=False),
+        message("user", "three", agent=False, user=False),  # sent again behind the summary
+        message("user", "SUMMARY", user=False),
+        message("assistant", "continue", user=False),
+        message("assistant", "Compaction complete", agent=False, kind="systemNotification"),
+        message("user", "three"),
+        message("assistant", "four"),
+    ]
+    session = {"id": "s", "working_dir": "/home/me", "session_type": "sub_agent", "conversation": conversation}
+    read = Read(tmp_path, whole(tmp_path, "export.json", session))
+    assert read.receipt["formats"] == {"goose": 1}
+    assert read.column("input_tokens") == [len("one"), len("SUMMARYcontinuethree")]
+    assert read.column("compaction") == [False, True]
+    assert read.sessions["role"].to_list() == ["subagent"]
+    assert read.receipt["records"]["ignored"] == 2

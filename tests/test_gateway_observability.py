@@ -304,6 +304,26 @@ def test_helicone_sessions_and_providers(tmp_path: Path) -> None:
     assert sessions[sub]["parent_session_id"] == main
 
 
+def test_helicones_own_cache_is_told_by_the_reference_and_its_newer_columns_are_without_cached_tokens(
+    tmp_path: Path,
+) -> None:
+    file = lines(
+        tmp_path / "requests.jsonl",
+        [
+            # switched on, but answered by the provider
+            _helicone("a", "/t", cache_enabled=True, cache_reference_id="00000000-0000-0000-0000-000000000000"),
+            _helicone("b", "/t", cache_enabled=True, cache_reference_id="6a1f0b7e-0000-4000-8000-000000000001"),
+            _helicone("c", "/t", prompt_tokens=36, reasoning_tokens=7, time_to_first_token=0),
+            _helicone("d", "/t", prompt_tokens=36),  # fewer than were cached
+        ],
+    )
+    receipt, table = read(tmp_path, file)
+    assert _counts(table) == [(100, 64, None, 5), (100, 64, None, 12), (100, 64, None, 5)]
+    assert table["reasoning_tokens"].to_list() == [None, 7, None]
+    assert table["ttft_s"].to_list() == [0.25, None, 0.25]
+    assert receipt["records"]["ignored"] == 1
+
+
 # Other files than JSON -------------------------------------------------------------------------------------------
 
 

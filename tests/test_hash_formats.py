@@ -255,12 +255,42 @@ def test_baseten_takes_the_session_that_repeats(tmp_path: Path) -> None:
             "total_hashes": [[1, 2], [3, 4]],
             "provided_session_id": ["unique-1", "unique-2"],
             "poor_man_session_id": [7, 7],
+            "model_name": ["m", "m"],
         }
     )
     pq.write_table(table, tmp_path / "t.parquet")
     _, requests, _ = read(tmp_path / "t.parquet", tmp_path)
     assert sessions(requests) == [0, 0]
     assert requests["prefix_tokens"].to_list() == [3, 4]
+    assert requests["model"].to_list() == ["m", "m"]
+
+
+def test_dynamos_tool_events_may_name_their_session_beside_the_tool(tmp_path: Path) -> None:
+    def ended(at: int) -> dict[str, Any]:
+        request = {
+            "request_id": f"r{at}",
+            "input_tokens": 100 + at,
+            "output_tokens": 5,
+            "request_received_ms": 1000 * at,
+        }
+        context = {"session_id": "s"}
+        return {
+            "schema": "dynamo.request.trace.v1",
+            "event_type": "request_end",
+            "agent_context": context,
+            "request": request,
+        }
+
+    tool = {
+        "schema": "dynamo.request.trace.v1",
+        "event_type": "tool_end",
+        "session_id": "s",
+        "tool": {"tool_class": "x"},
+    }
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in [ended(1), tool, ended(2)]))
+    _, requests, _ = read(path, tmp_path)
+    assert requests["trigger"].to_list() == ["user", "tool"]
 
 
 def test_lengths_of_turns_add_up(tmp_path: Path) -> None:

@@ -87,6 +87,17 @@ def test_tracelab_rounds(tmp_path: Path) -> None:
     assert requests["work"].to_list() == ["explore"] * 3
 
 
+def test_tracelab_rows_of_one_round_are_copies_only_by_their_id_or_their_times(tmp_path: Path) -> None:
+    row = json.loads((SAMPLES / "tracelab" / "rounds.jsonl").read_text().splitlines()[0])
+    later = {**row, "timing_events": [{"event_type": "text", "timestamp": "2026-08-25T00:00:09.500Z"}]}
+    named = [{**row, "trace_key": "k"}, {**later, "trace_key": "k"}]
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in [row, later, row, *named]))
+    receipt, requests = read(path, tmp_path)
+    assert requests.height == 3
+    assert receipt["records"]["duplicate"] == 2
+
+
 def test_aibrix_lines_hold_many_requests(tmp_path: Path) -> None:
     receipt, requests = read(SAMPLES / "aibrix" / "workload.jsonl", tmp_path)
     assert receipt["records"] == {"read": 4, "used": 3, "rejected": 0, "duplicate": 0, "ignored": 1}

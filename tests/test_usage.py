@@ -193,6 +193,18 @@ SHAPES: list[tuple[dict[str, Any], str | None, tuple[int | None, ...], str]] = [
         (112, 100, 7, 30, 20),
         "opencode",
     ),
+    (  # before output was told without reasoning: the total has it once
+        {"input": 5, "output": 30, "reasoning": 20, "cache": {"read": 100, "write": 7}, "total": 142},
+        None,
+        (112, 100, 7, 30, 20),
+        "opencode",
+    ),
+    (
+        {"input": 5, "output": 10, "reasoning": 20, "cache": {"read": 100, "write": 7}, "total": 142},
+        None,
+        (112, 100, 7, 30, 20),
+        "opencode",
+    ),
     (
         {
             "gen_ai.usage.input_tokens": "100",

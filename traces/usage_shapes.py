@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from traces.usage_counts import Usage, add_known, count, first, is_disjoint, with_cache
+from traces.usage_counts import MAX_TOKENS, Usage, add_known, count, first, is_disjoint, with_cache
+
+
+_ANTHROPIC = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
 
 def anthropic(usage: Mapping[str, Any], provider: str) -> Usage:
     """Anthropic Messages: three disjoint input parts, several passes in one call added up."""
+    fresh, read, written, output = [usage.get(name) for name in _ANTHROPIC]
+    if type(fresh) is type(read) is type(written) is type(output) is int and not usage.get("iterations"):
+        plain = 0 <= min(fresh, read, written, output) and max(fresh, read, written, output) < MAX_TOKENS
+        if plain and "output_tokens_details" not in usage and (written or "cache_creation" not in usage):
+            return Usage(fresh + read + written, read, written, output)  # nearly all there are, without a second look
     passes = usage.get("iterations")
     if isinstance(passes, list) and len(passes) > 0 and all(isinstance(one, Mapping) for one in passes):
         # Several passes inside one call (a compaction, then the answer): the outer figures are those of the last pass.
@@ -128,10 +136,15 @@ def camel(usage: Mapping[str, Any], provider: str) -> Usage:
 
 
 def opencode(usage: Mapping[str, Any], provider: str) -> Usage:
-    """opencode: disjoint input parts, reasoning beside the output."""
+    """opencode: disjoint input parts; reasoning beside the output, or inside where `total` says so (older versions)."""
     read, written, reasoning = first(usage, "cache.read"), first(usage, "cache.write"), first(usage, "reasoning")
-    total = with_cache(first(usage, "input"), read, written)
-    return Usage(total, read, written, add_known(first(usage, "output"), reasoning), reasoning)
+    prompt, output, total = (
+        with_cache(first(usage, "input"), read, written),
+        first(usage, "output"),
+        first(usage, "total"),
+    )
+    inside = total is not None and total == (prompt or 0) + (output or 0)
+    return Usage(prompt, read, written, output if inside else add_known(output, reasoning), reasoning)
 
 
 def pi(usage: Mapping[str, Any], provider: str) -> Usage:

@@ -117,7 +117,8 @@ class PartMaker:
         tag = message.get("tool_call_id") or _first_of(message.get("tool_call_ids"))
         content = message.get("content")
         if kind == "tool_result":
-            return Told(self.result(content, tag), [], True)
+            blocks = isinstance(content, list) and all(kind_of(block) in _RESULTS for block in content)
+            return Told(self.content(content, kind).parts if blocks else self.result(content, tag), [], True)
         told = self.content(content, kind)
         thoughts = message.get("reasoning_content") or message.get("reasoning")
         parts = [self.text("reasoning", plain(thoughts))] if thoughts else []

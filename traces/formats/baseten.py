@@ -88,7 +88,7 @@ def _record(row: dict[str, Any], number: int, sessions: str | None, prompts: Pro
         time_basis="wall",
         ttft_s=_seconds(row.get("duration_ttft_ms")),
         duration_s=_seconds(row.get("duration_e2e_ms")),
-        model=row["model"] if isinstance(row.get("model"), str) else None,
+        model=next((row[n] for n in ("model_name", "model") if isinstance(row.get(n), str)), None),
         input_tokens=tokens,
         cache_read_tokens=count(row.get("cached_tokens_reference"), "cached_tokens_reference"),
         output_tokens=output,

@@ -59,7 +59,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
         if event is None:
             yield Reject(number, "no event_type: not an event of a Dynamo trace")
             continue
-        session, parent = _sessions(event.get("agent_context"))
+        session, parent = _sessions(event.get("agent_context", event))  # a harness names it beside the tool
         if event["event_type"] != "request_end":
             if session is not None and str(event["event_type"]).startswith("tool_"):
                 after[session] = "tool"

@@ -1,8 +1,9 @@
-"""Goose sessions: sessions.db (SQLite), the older JSON Lines files, and `goose run --output-format stream-json`.
+"""Goose sessions: sessions.db (SQLite), an exported session, the older JSON Lines, and `goose run`'s stream-json.
 
-Facts: block/goose, crates/goose/src/session. A message is stored whole, a streamed one in chunks of one id. There is no
-usage of single calls, only running totals of a session (`input_tokens` includes cached tokens): prompts are derived,
-their lengths are the tokenizer's. Messages that are not `agentVisible` were compacted away.
+Facts: block/goose, crates/goose/src/session and src/context_mgmt. A message is stored whole, a streamed one in chunks
+of one id. There is no usage of single calls, only running totals of a session (`input_tokens` includes cached tokens):
+prompts are derived, their lengths are the tokenizer's. A compaction makes all messages so far invisible to the agent
+and adds a summary and a canned answer that only the agent sees; what it hid was in the prompts before it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from traces.formats.agent_lines import Ledger, objects, opening
+from traces.formats.agent_lines import Ledger, document, objects, opening
 from traces.formats.agent_parts import PartMaker, Told, as_dict, as_list, kind_of, seconds, text_of
 from traces.formats.agent_requests import requests_of
 from traces.formats.agent_turns import Thread
@@ -34,6 +35,9 @@ def sniff(head: Any, name: str) -> float:
     """Sure of the database's own columns, and of messages in its shape."""
     if head.data.startswith(b"SQLite format 3\0"):
         return 0.95 if b"content_json" in head.data and b"accumulated_total_tokens" in head.data else 0.0
+    value = opening(head)
+    if isinstance(value, dict) and "working_dir" in value and isinstance(value.get("conversation"), list):
+        return 0.95
     records = [r for r in head.records if isinstance(r, dict)]
     if not records:
         return 0.0
@@ -55,7 +59,13 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     else:
         first = as_dict(opening(source.head()))
         key = text_of(first.get("id")) or "main"
-        for _, line in objects(source, ledger):
+        if isinstance(first.get("conversation"), list):
+            whole = as_dict(document(source, ledger))
+            messages = as_list(whole.pop("conversation", None))
+            rows = iter([(0, whole), *((at, as_dict(message)) for at, message in enumerate(messages, 1))])
+        else:
+            rows = objects(source, ledger)
+        for _, line in rows:
             if "working_dir" in line or line.get("type") == "complete":
                 sessions.about(key, {**line, "id": key})
             elif kind_of(line) in ("", "message"):
@@ -70,6 +80,17 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     yield from ledger.finish(count)
     if sessions.stated:
         yield Note(f"goose: the sessions' own total of input tokens is {sessions.stated:,}; prompts here are estimates")
+
+
+_NOTICES = {
+    "systemNotification",
+    "toolConfirmationRequest",
+    "actionRequired",
+    "contextLengthExceeded",
+    "summarizationRequested",
+    "conversationCompacted",
+}
+"""Content that is shown to a person and sent to no model."""
 
 
 class _Sessions:
@@ -105,7 +126,19 @@ class _Sessions:
         self.ordinal += 1
         thread, at_s = self._thread(key), seconds(message.get("created") or message.get("created_timestamp"))
         told = self._told(message)
+        about = as_dict(message.get("metadata"))
+        seen, shown = about.get("agentVisible") is not False, about.get("userVisible") is not False
+        if not told.parts or not (seen or shown):
+            self.ledger.ignore("a message that is in no prompt")  # a notice, or one that was sent again elsewhere
+            return
         self.ledger.used += 1
+        if not shown:  # a compaction's: the summary, then an answer that no model gave
+            self._close(key)
+            if message.get("role") == "assistant":
+                thread.add_input(told.parts, at_s)
+            else:
+                thread.restart([part._replace(role="summary") for part in told.parts])
+            return
         if message.get("role") == "assistant":
             if key in self.open and (name is None or self.open[key][0] != name):
                 self._close(key)
@@ -113,14 +146,14 @@ class _Sessions:
             thread.add_reply(told.parts, told.tools, at_s)
             return
         self._close(key)
-        visible = as_dict(message.get("metadata")).get("agentVisible")
-        if visible is not False:
-            thread.add_input(told.parts, at_s, "tool" if told.results else "user")
+        thread.add_input(told.parts, at_s, "tool" if told.results else "user")
 
     def _told(self, message: dict[str, Any]) -> Told:
         blocks = []
         for value in as_list(message.get("content")):
             block = as_dict(value)
+            if block.get("type") in _NOTICES:
+                continue
             call, result = as_dict(block.get("toolCall")), as_dict(block.get("toolResult"))
             if block.get("type") == "toolRequest":
                 given = as_dict(call.get("value")) or call

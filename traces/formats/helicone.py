@@ -13,9 +13,12 @@ from traces.records import Context, Record, Session, Skipped
 from traces.session_headers import lowered
 from traces.sources import Head, Source
 from traces.span_content import parsed
+from traces.usage_counts import add_known, count
 
 NAME = "helicone"
 SESSION_SCOPE = "dataset"
+_NO_REFERENCE = "00000000-0000-0000-0000-000000000000"
+"""What `cache_reference_id` holds where an answer is not from the cache (DEFAULT_UUID in Helicone's source)."""
 SUMMARY = {
     "carries": "usage with cache figures, times, sessions and their paths; prompts with --include-body",
     "time": "wall",
@@ -51,7 +54,10 @@ class _Reader:
         if isinstance(status, int) and not 200 <= status < 300:
             yield Skipped("failed_attempt", 1, "an answer with an error", ordinal)
             return
-        if str(row.get("cache_enabled", row.get("cache_hit"))).lower() == "true" and row.get("cache_reference_id"):
+        if (
+            row.get("cache_reference_id") not in (None, "", _NO_REFERENCE)
+            or str(row.get("cache_hit")).lower() == "true"
+        ):
             yield Skipped("ignored", 1, "answered from Helicone's own cache", ordinal)
             return
         chain = _sessions(row)
@@ -83,7 +89,7 @@ class _Reader:
             usage=_usage(row, answer),
             model=text_of(row, "response_model", "request_model", "model_override", "model"),
             arrival_s=start,
-            ttft_s=None if first is None else first / 1000,
+            ttft_s=first / 1000 if first else None,  # unknown is stored as 0
             duration_s=duration,
             identity=identity,
             cut=body is not None and b'helicone-message":"request body too large' in compact(body)[:400],
@@ -102,23 +108,32 @@ def _sessions(row: Mapping[str, Any]) -> list[str]:
 
 
 def _usage(row: Mapping[str, Any], answer: Any) -> Mapping[str, Any] | None:
-    """The answer's own usage, else Helicone's columns, whose prompt_tokens leave Anthropic's cached tokens out."""
+    """The answer's own usage, else Helicone's columns.
+
+    Their prompt_tokens leave Anthropic's cached tokens out. Since there is a column `reasoning_tokens` they are
+    Helicone's own uncached input, and completion_tokens are without reasoning, whoever the provider is
+    (valhalla/jawn, HandlerContext.ts); without it only a cache read that exceeds them tells so.
+    """
     if isinstance(answer, Mapping) and isinstance(answer.get("usage"), Mapping):
         return None
     if row.get("prompt_tokens") is None and row.get("completion_tokens") is None:
         return None
     read, written = row.get("prompt_cache_read_tokens"), row.get("prompt_cache_write_tokens")
     who = f"{text_of(row, 'provider') or ''} {text_of(row, 'request_model') or ''}".lower()
-    if "anthropic" in who or "claude" in who:
+    own = "reasoning_tokens" in row
+    exceeds = (number_of(row, "prompt_cache_read_tokens") or 0) > (number_of(row, "prompt_tokens") or 0)
+    if own or exceeds or "anthropic" in who or "claude" in who:
+        output = count(row.get("completion_tokens"), "completion_tokens")
+        reasoning = count(row.get("reasoning_tokens"), "reasoning_tokens")
         return {
             "input_tokens": row.get("prompt_tokens"),
             "cache_read_input_tokens": read,
             "cache_creation_input_tokens": written,
-            "output_tokens": row.get("completion_tokens"),
+            "output_tokens": add_known(output, reasoning) if own else output,
+            "output_tokens_details": {"thinking_tokens": reasoning},
         }
     return {
         "prompt_tokens": row.get("prompt_tokens"),
         "completion_tokens": row.get("completion_tokens"),
         "prompt_tokens_details": {"cached_tokens": read, "cache_write_tokens": written},
-        "completion_tokens_details": {"reasoning_tokens": row.get("reasoning_tokens")},
     }

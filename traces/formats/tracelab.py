@@ -88,12 +88,19 @@ def _request(row: dict[str, Any], number: int) -> Request:
         trigger={"user_message": "user", "tool_result": "tool"}.get(str(kind), "unknown"),
         work=work,
         tool_classes=classes,
-        dedupe_key=None if session is None or "round_index" not in row else _identity(row),
+        dedupe_key=_identity(row),
     )
 
 
-def _identity(row: dict[str, Any]) -> str:
-    return f"tracelab|{row.get('provider')}|{row['session_id']}|{row['round_index']}"
+def _identity(row: dict[str, Any]) -> str | None:
+    """The row's own id. A round of a session is none: the published trace has several rows for some (AIPerf's reader
+    keeps them all), so without an id the times have to be equal too.
+    """
+    if isinstance(row.get("trace_key"), str):
+        return f"tracelab|{row['trace_key']}"
+    if row.get("session_id") is None or "round_index" not in row:
+        return None
+    return f"tracelab|{row.get('provider')}|{row['session_id']}|{row['round_index']}|{row.get('timing_events')}"
 
 
 def _listed(row: dict[str, Any]) -> bool:
