@@ -243,6 +243,18 @@ def test_streams_cut_anywhere_read_the_same() -> None:
         ({}, {"metadata": {"user_id": '{"session_id": "j"}'}}, ("j", None)),
         (None, {"conversation": {"id": "conv"}}, ("conv", None)),
         (5, [], (None, None)),
+        # Dynamo's own headers stand for whatever the agent sends beside them
+        (
+            {
+                "X-Dynamo-Session-ID": "run:worker",
+                "X-Dynamo-Parent-Session-ID": "run:planner",
+                "x-claude-code-session-id": "s",
+                "x-claude-code-agent-id": "a",
+            },
+            None,
+            ("run:worker", "run:planner"),
+        ),
+        ({"session-id": "codex-1", "user-agent": "codex_cli_rs/0.50.0"}, None, ("codex-1", None)),
     ],
 )
 def test_session_headers(headers: Any, body: Any, expected: tuple[str | None, str | None]) -> None:

@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
+CANONICAL = "x-dynamo-session-id"
+"""Where it is sent it stands for whatever the agent itself sends (Dynamo's session-ids.md)."""
+
 SESSION = (
     "x-claude-code-session-id",
-    "x-dynamo-session-id",
     "modal-session-id",
     "helicone-session-id",
     "x-litellm-session-id",
@@ -37,7 +39,7 @@ AGENT = ("x-claude-code-agent-id", "x-agent-id")
 PARENT_AGENT = ("x-claude-code-parent-agent-id",)
 """Headers that name the sub-agent that started this one."""
 
-PARENT_SESSION = ("x-dynamo-parent-session-id", "x-parent-session-id", "x-opencode-parent-session")
+PARENT_SESSION = ("x-parent-session-id", "x-opencode-parent-session")
 """Headers that name the conversation that started this one."""
 
 CLIENTS = (
@@ -85,6 +87,10 @@ def _pairs(headers: Any) -> bool:
 def caller(headers: Any, body: Any = None) -> Caller:
     """Who made a call with `headers` (any shape `lowered` takes) and the request `body`."""
     known = lowered(headers)
+    name, version = client(known.get("user-agent", ""))
+    if known.get(CANONICAL):
+        session, above = known[CANONICAL], known.get("x-dynamo-parent-session-id")
+        return Caller(session, above if above != session else None, name, version)
     session = _first(known, SESSION) or body_session(body)
     parent = _first(known, PARENT_SESSION)
     agent = _first(known, AGENT)
@@ -92,7 +98,6 @@ def caller(headers: Any, body: Any = None) -> Caller:
         above = _first(known, PARENT_AGENT)
         parent = f"{session}/{above}" if above else session
         session = f"{session}/{agent}"
-    name, version = client(known.get("user-agent", ""))
     return Caller(session, parent if parent != session else None, name, version)
 
 
