@@ -13,7 +13,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from analysis.cut_sessions import SAMPLE, TRIGGERS, cut_by_the_end, waits_of
 from analysis.distributions import LEVELS, grid, persistence
+from analysis.first_prompts import with_first_prompts
+from traces.dataset import Tree
 
 TURN_EDGES = (1, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513)
 """Strata by number of turns: the least number in each."""
@@ -24,22 +27,18 @@ BAND_EDGES = (1, 2, 8, 32, 128)
 LENGTH_EDGES = tuple(1000 * k for k in (0, 8, 16, 32, 64, 96, 112, 128, 144, 160, 176, 192, 224, 256, 512, 1024))
 """Bands of the previous prompt's length with event shares of their own: the least length in each, in tokens."""
 
-SAMPLE = 1000
-"""At most so many examples of an event, spread evenly over all."""
-
 ORDER = 10_000
 """At most so many strata of sessions in their order, spread evenly over all."""
 
-TRIGGERS = ("unknown", "tool", "user")
 
-
-def generator(rows: pl.DataFrame, runs: pl.DataFrame, block: int, anchored: bool) -> dict[str, Any]:
+def generator(rows: pl.DataFrame, runs: pl.DataFrame, tree: Tree, block: int, anchored: bool) -> dict[str, Any]:
     """Strata of sessions.
 
     Args:
         rows: facts in row order, with family, depth, spawn_request_id, deepest_row, deepest_shared_tokens and
             previous_row.
         runs: the reuse runs of the facts.
+        tree: the prefix tree.
         block: block size of the profile.
         anchored: whether starts of sessions are known.
     """
@@ -52,7 +51,7 @@ def generator(rows: pl.DataFrame, runs: pl.DataFrame, block: int, anchored: bool
         t=pl.col("turn").fill_null(0).cast(pl.Int64),
     )  # fmt: skip
     frame = _with_previous(frame, n)
-    frame = _with_first_share(frame, runs, block)
+    frame = with_first_prompts(frame, runs, tree, block, anchored)
     sessions = _with_agents(_sessions(frame), frame)
     frame = frame.join(sessions.select("s", "stratum"), on="s", how="left", maintain_order="left")
     keys = sessions.select("level", "model", "agent", "trajectory_type", "band", "stratum").unique().sort("stratum")
@@ -60,6 +59,7 @@ def generator(rows: pl.DataFrame, runs: pl.DataFrame, block: int, anchored: bool
     order = frame.filter((pl.col("t") == 0) & (pl.col("depth") == 0)).sort("rank")["stratum"]
     starts = np.sort(frame.group_by("family").agg(pl.col("arrival_s").min())["arrival_s"].to_numpy())
     native = block if frame["prompt_completeness"].eq("hashes").any() else 1
+    cut = anchored and cut_by_the_end(frame)
     return {
         "levels": LEVELS.tolist(),
         "length_edges": list(LENGTH_EDGES),
@@ -73,7 +73,7 @@ def generator(rows: pl.DataFrame, runs: pl.DataFrame, block: int, anchored: bool
         "strata": [
             _stratum(
                 k, frame.filter(pl.col("stratum") == k["stratum"]), sessions.filter(pl.col("stratum") == k["stratum"]),
-                levels[k["level"]], native,
+                levels[k["level"]], native, anchored, cut,
             )
             for k in keys.to_dicts()
         ],
@@ -90,33 +90,6 @@ def _with_previous(frame: pl.DataFrame, n: NDArray[np.float64]) -> pl.DataFrame:
         m=pl.Series(np.where(has, n[np.maximum(previous, 0)], np.nan), nan_to_null=True),
         lag=pl.Series(np.where(deepest >= 0, turn - turn[np.maximum(deepest, 0)], 1)),
         kept=pl.Series(np.where(deepest >= 0, frame["deepest_shared_tokens"].fill_null(0).to_numpy(), 0)),
-    )
-
-
-def _with_first_share(frame: pl.DataFrame, runs: pl.DataFrame, block: int) -> pl.DataFrame:
-    """Beside each session's first request: whose prompt it shares most with (family 1, others 2, nobody 0), how far."""
-    first = frame.filter(pl.col("t") == 0).select("at")
-    ends = runs.select(at=pl.col("request").cast(pl.Int64), end=(pl.col("start_block") + pl.col("blocks")) * block,
-                       other=pl.col("last_request").cast(pl.Int64)).join(first, on="at")  # fmt: skip
-    best = ends.sort("end").group_by("at").agg(pl.col("end").last(), pl.col("other").last())
-    starts = frame.filter(pl.col("t") == 0).sort("arrival_s", "at", nulls_last=True)
-    rank = starts.with_columns(rank=pl.int_range(pl.len()).over(pl.col("depth") > 0)).select("s", "rank")
-    frame = frame.join(rank, on="s", how="left", maintain_order="left").join(
-        best, on="at", how="left", maintain_order="left"
-    )
-    other = frame["other"].fill_null(-1).to_numpy()
-    at = np.maximum(other, 0)
-    family, order, depth = (
-        frame["family"].to_numpy(),
-        frame["rank"].fill_null(0).to_numpy(),
-        frame["depth"].to_numpy() > 0,
-    )
-    same = family == family[at]
-    back = np.where(depth == depth[at], order - order[at], 1)
-    return frame.with_columns(
-        whose=pl.Series(np.where(other < 0, 0, np.where(same, 1, 2))),
-        first_kept=pl.col("end").fill_null(0),
-        first_lag=pl.Series(np.maximum(1, back)),
     )
 
 
@@ -157,7 +130,13 @@ def _spread(values: pl.Series, most: int = SAMPLE, ordered: bool = False) -> lis
 
 
 def _stratum(
-    key: dict[str, Any], rows: pl.DataFrame, sessions: pl.DataFrame, of_level: int, native: int
+    key: dict[str, Any],
+    rows: pl.DataFrame,
+    sessions: pl.DataFrame,
+    of_level: int,
+    native: int,
+    anchored: bool,
+    cut: bool,
 ) -> dict[str, Any]:
     s = rows["s"].to_numpy()
     first, later = rows.filter(pl.col("t") == 0), rows.filter(pl.col("t") > 0)
@@ -168,6 +147,15 @@ def _stratum(
     gap = _floats(rows, "gap_s")
     trigger = rows["trigger"].fill_null("unknown")
     reasoning = _floats(rows, "reasoning_tokens") / np.where(output > 0, output, np.nan)
+    waits = waits_of(rows) if cut and not key["level"] else None
+    share = [
+        "rank",
+        "n",
+        "whose",
+        "first_kept",
+        "first_lag",
+        *(("first_age", "first_over", "first_from", "first_met") if anchored else ()),
+    ]
     return {
         "level": key["level"],
         "model": key["model"],
@@ -177,7 +165,7 @@ def _stratum(
         "turns": _spread(sessions["turns"]),
         "known_prompts": 1 - rows["prefix_tokens"].null_count() / rows.height,
         "first": _sample(
-            first.filter(pl.col("n").is_not_null()).select("rank", "n", "whose", "first_kept", "first_lag"), "rank"
+            first.filter(pl.col("n").is_not_null()).select(share), "rank"
         ),
         "new_tokens": _bands(append, growth),
         "new_tokens_persistence": persistence(growth, append["s"].to_numpy()),
@@ -190,6 +178,7 @@ def _stratum(
         "first_triggers": _triggers(first),
         "gap_s": _gaps(_floats(rows, "n"), gap, trigger.to_numpy()),
         "gap_persistence": persistence(gap, s),
+        **({} if waits is None else {"waits": waits}),
         "durations": _durations(rows, output),
         "duration_persistence": persistence(_floats(rows, "duration_s"), s),
         "calls_tools": _share(rows["work"].fill_null("unknown") != "unknown"),

@@ -1,6 +1,7 @@
 """The workload profile: everything a planner or load generator asks of a workload, without ids, paths or text.
 
-The document's shape is published in profile_schema.json (JSON Schema 2020-12), `version` counts its changes.
+The document's shape is published in profile_schema.json (JSON Schema 2020-12), `version` counts its changes. Version 2
+adds to version 1 how long ago first prompts met what they share, and gaps session by session where the trace cuts them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from analysis.report import definition
 from analysis.warehouse import Prepared, Warehouse
 from traces.bundle import KNOWN_AGENTS
 
-SCHEMA, VERSION = "tracetower.profile", 1
+SCHEMA, VERSION = "tracetower.profile", 2
+READABLE = (1, 2)
+"""Versions that are read: later ones only add."""
+
 TTLS_S = (60.0, 300.0, 3600.0)
 SMALLEST_CAPACITY_TOKENS = 1 << 18
 MOST_RESAMPLED = 4096
@@ -83,7 +87,7 @@ def profile(warehouse: Warehouse, block_size: int | None = None, arrivals: str =
             first["head_tokens"].cast(pl.Float64).fill_null(np.nan).to_numpy(),
         ),
         "groups": groups,
-        "generator": generator(rows, runs, prepared.block_size, anchored),
+        "generator": generator(rows, runs, loaded.tree, prepared.block_size, anchored),
     }  # fmt: skip
 
 

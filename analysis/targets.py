@@ -22,7 +22,7 @@ def against(target: dict[str, Any], made: Warehouse) -> list[dict[str, Any]]:
 
 
 def rows(target: dict[str, Any], observed: dict[str, Any]) -> list[dict[str, Any]]:
-    """A row per mean, quantile and rate: figure, target, observed, error, interval_from, interval_to, holds.
+    """A row per mean, quantile and rate that the target has: figure, target, observed, error, interval, holds.
 
     `holds` where the observed figure is within 3 % of the target or inside its interval (95 %); for rates within a
     point or inside their interval.
@@ -42,7 +42,7 @@ def rows(target: dict[str, Any], observed: dict[str, Any]) -> list[dict[str, Any
                       *_interval(a["cached"]["ceiling_interval"]), RATE_TOLERANCE, rate=True))  # fmt: skip
     found += _rates(a["cached"]["at_capacity"], b["cached"]["at_capacity"], "capacity_tokens")
     found += _rates(a["cached"]["at_ttl"], b["cached"]["at_ttl"], "ttl_s")
-    return found
+    return [row for row in found if row["target"] is not None]
 
 
 def _rates(a: list[dict[str, Any]] | None, b: list[dict[str, Any]] | None, key: str) -> list[dict[str, Any]]:

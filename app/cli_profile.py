@@ -148,12 +148,15 @@ def load_profile(path: str) -> dict[str, Any]:
         raise BadData(f"{path} cannot be read: {error.strerror}") from None
     except ValueError:
         raise BadData(f"{path} is no profile: not JSON. Make one with: tracetower profile DATASET -o {path}") from None
-    from analysis.profile import SCHEMA, VERSION
+    from analysis.profile import READABLE, SCHEMA
 
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         raise BadData(f"{path} is no profile. Make one with: tracetower profile DATASET -o {path}")
-    if found.get("version") != VERSION:
-        raise BadData(f"{path} is a profile of version {found.get('version')}, this release reads {VERSION}")
+    if found.get("version") not in READABLE:
+        raise BadData(
+            f"{path} is a profile of version {found.get('version')}, this release reads "
+            f"{' and '.join(map(str, READABLE))}. Make one with: tracetower profile DATASET -o {path}"
+        )
     return found
 
 

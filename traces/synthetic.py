@@ -19,11 +19,18 @@ from numpy.typing import NDArray
 from traces.dataset import SCHEMA_VERSION, NotADataset, write_generation
 from traces.schema import PREFIXES, REQUESTS, SESSIONS, empty, polars_schema
 from traces.synthetic_grids import pack
-from traces.synthetic_kernel import RING, Growing, Made, grow, normal_quantile
+from traces.synthetic_kernel import Made, grow, normal_quantile
+from traces.synthetic_sharing import GROUPS, RING, Growing
 
 BATCH_SESSIONS = 1024
 NEAR = 0.05
 """How far apart, as a share of all of them, sessions may change places in time."""
+
+NEAR_THE_END = 0.002
+"""The same where the end of the trace cuts sessions: one that starts later would outlast it."""
+
+PINNED = 32
+"""So many starts of sessions keep their steps there."""
 
 DEEPEST = 4
 """Levels of sub-agents below a top-level session."""
@@ -99,12 +106,16 @@ class _Maker:
         zeros = np.zeros
         self.tree = Growing(
             zeros(1024, np.int64), zeros(1024, np.int64), zeros(1024, np.int64), np.array([1], np.int64),
-            zeros((2, RING), np.int64), zeros((2, RING), np.int64), zeros((2, RING), np.int64), zeros(2, np.int64),
+            zeros((2, RING), np.int64), zeros((2, RING), np.int64), zeros((2, RING), np.int64), zeros((2, RING)),
+            zeros((2, RING)), zeros((2, RING), np.int64), np.full((2, RING), -1), zeros(GROUPS, np.int64),
+            zeros(1, np.int64), zeros(2, np.int64),
         )  # fmt: skip
         self.tree.parent[0] = -1
         self.rows = self.sessions = self.mains = 0
         self.clock = 0.0
         self.parts: dict[str, Any] = {}
+        self.cut = bool(self.grids.wait_count.any())
+        self.near = NEAR_THE_END if self.cut else NEAR
         # what starts a trace is not what ends it: strata and first prompts keep their places in time
         order = np.array(generator["order"], np.int64)
         self.plan = order[(self._near(wanted) * order.size).astype(np.int64)]
@@ -137,7 +148,7 @@ class _Maker:
 
     def _near(self, count: int) -> NDArray[np.float64]:
         """Draws spread evenly over [0, 1) that ascend, but for a shuffle of near ones."""
-        moved = np.arange(count) + count * self.random.uniform(-NEAR, NEAR, count)
+        moved = np.arange(count) + count * self.random.uniform(-self.near, self.near, count)
         place = np.empty(count)
         place[np.argsort(moved, kind="stable")] = np.arange(count)
         return (place + self.random.random(count)) / max(1, count)
@@ -156,16 +167,31 @@ class _Maker:
             return np.zeros(count)
         levels, whole = self.generator["levels"], self.generator["start_s"]
         steps = np.interp(self._even(count), levels, gaps)
+        if self.cut:
+            return self._pinned_starts(steps)
         passed = self.clock + np.cumsum(steps)
         self.clock = float(passed[-1])
         scale = self.wanted / max(1, self.generator["main_sessions"])
         place = np.minimum(passed / max(1e-12, scale * whole[-1]), 1.0) if whole[-1] > 0 else np.zeros(count)
         return scale * np.interp(place, levels, whole)
 
+    def _pinned_starts(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Starts with such steps between them, every `PINNED` of which begin when as many had in the profiled trace."""
+        first = self.mains + np.arange(steps.size)
+        at = np.cumsum(steps)
+        place = np.empty(steps.size)
+        for low in range(0, steps.size, PINNED):
+            some = slice(low, low + PINNED)
+            reached = at[some] - at[low] + steps[low] / 2
+            whole = reached[-1] + steps[some][-1] / 2
+            place[some] = (first[low] + reached.size * reached / max(whole, 1e-300)) / self.wanted
+        scale = self.wanted / max(1, self.generator["main_sessions"])
+        return scale * np.interp(place, self.generator["levels"], self.generator["start_s"])
+
     def _grow(self, batch: _Batch) -> _Batch:
         """Grow the sessions of `batch`, write them, and return the sub-agents that they start."""
         count = batch.stratum.size
-        turns = self._drawn(batch.stratum, "turns")
+        turns = self._turns(batch)
         first = np.concatenate([[0], np.cumsum(turns)])
         rows = int(first[-1])
         self._reserve(4 * rows + 4)
@@ -194,6 +220,15 @@ class _Maker:
             out[here] = values[(self._even(here.size) * values.size).astype(np.int64)]
         return out
 
+    def _turns(self, batch: _Batch) -> NDArray[np.int64]:
+        """Turns of each session; where its stratum tells gaps one by one, as many as the example has that it takes."""
+        turns = self._drawn(batch.stratum, "turns")
+        told = self.grids.wait_count[batch.stratum]
+        at = self.grids.wait_from[batch.stratum] + (batch.first_draw * told).astype(np.int64)
+        exact = np.flatnonzero((told > 0) & (batch.level == 0))
+        turns[exact] = 1 + np.diff(self.grids.wait_at)[at[exact]]
+        return turns
+
     def _children(
         self, batch: _Batch, made: Made, first: NDArray[np.int64], turns: NDArray[np.int64], session: NDArray[np.int64]
     ) -> _Batch:
@@ -221,7 +256,7 @@ class _Maker:
         need = int(self.tree.n[0]) + nodes
         if need > self.tree.parent.size:
             size = max(need, self.tree.parent.size * 3 // 2)
-            grown = {}
+            grown: dict[str, Any] = {}
             for name in ("parent", "start", "end"):
                 grown[name] = np.zeros(size, np.int64)
                 grown[name][: self.tree.parent.size] = getattr(self.tree, name)

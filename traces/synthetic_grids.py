@@ -11,6 +11,7 @@ from traces.synthetic_kernel import Grids
 
 _TRIGGERS = ("unknown", "tool", "user")
 _UNBOUNDED = 1 << 40
+_SHARE = 8
 
 
 def pack(generator: dict[str, Any]) -> Grids:
@@ -35,6 +36,8 @@ def _pack(generator: dict[str, Any]) -> Grids:
     event_from, event_count = np.zeros((count, kinds), np.int64), np.ones((count, kinds), np.int64)
     examples: list[list[float]] = [[1.0, 0.0, 1.0]]
     shares: list[list[float]] = []
+    waits: list[list[list[float]]] = []
+    wait_from, wait_count = np.zeros(count, np.int64), np.zeros(count, np.int64)
     share_from, share_count = np.zeros(count, np.int64), np.zeros(count, np.int64)
     for i, s in enumerate(strata):
         for k, e in enumerate(s["events"]):
@@ -42,7 +45,10 @@ def _pack(generator: dict[str, Any]) -> Grids:
             event_from[i, k], event_count[i, k] = len(examples), len(e["examples"])
             examples += e["examples"]
         share_from[i], share_count[i] = len(shares), len(s["first"])
-        shares += s["first"]
+        # profiles of version 1 and of relative times say nothing of ages
+        shares += [example if len(example) == _SHARE else [*example[:4], -1.0, 0.0, 0.0, 1.0] for example in s["first"]]
+        wait_from[i], wait_count[i] = len(waits), len(s.get("waits", ()))
+        waits += s.get("waits", ())
     triggers = np.array([[s["triggers"][t] for t in _TRIGGERS] for s in strata])
     first_triggers = np.array([[s["first_triggers"][t] for t in _TRIGGERS] for s in strata])
     durations = [s["durations"] or {"known": 0.0, "output_edges": [0.0] * 3, "seconds": [None] * 4} for s in strata]
@@ -55,6 +61,10 @@ def _pack(generator: dict[str, Any]) -> Grids:
         growth=np.array([_filled(s["new_tokens"], levels) for s in strata]),
         gap=np.array([_gaps(s["gap_s"], levels) for s in strata]),
         gap_edges=np.array([s["gap_s"]["length_edges"] for s in strata], np.float64),
+        wait_from=wait_from,
+        wait_count=wait_count,
+        wait_at=np.cumsum([0, *(len(w) for w in waits)]),
+        waits=np.array([pair for w in waits for pair in w] or [[0.0, 0.0]], np.float64),
         duration=np.array([_filled(d["seconds"], levels) for d in durations]),
         duration_edges=np.array([d["output_edges"] for d in durations], np.float64),
         trigger=_cumulative(triggers),
@@ -77,7 +87,7 @@ def _pack(generator: dict[str, Any]) -> Grids:
         examples=np.array(examples, np.float64),
         share_from=share_from,
         share_count=share_count,
-        shares=np.array(shares or [[1.0, 0.0, 0.0, 1.0]], np.float64),
+        shares=np.array(shares or [[1.0, 0.0, 0.0, 1.0, -1.0, 0.0, 0.0, 1.0]], np.float64),
         longest=np.array([s["context_max_tokens"] or _UNBOUNDED for s in strata], np.int64),
         native=int(generator["native_block_tokens"]),
     )

@@ -10,8 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-RING = 4096
-"""Earlier sessions of a level whose prompts a new session may share with."""
+from traces.synthetic_sharing import RING, shared_with
 
 BACK = 64
 """Earlier prompts of its own that a session may return to."""
@@ -22,12 +21,15 @@ class Grids(NamedTuple):
 
     levels: float64[p]. turn_edges: int64[b]. length_edges: int64[l]. output, reasoning: float64[s, p].
     growth: float64[s, b, p]. gap: float64[s, 3, 3, p] by trigger and third of prompt lengths. gap_edges:
-    float64[s, 2]. duration: float64[s, 4, p]. duration_edges: float64[s, 3].
+    float64[s, 2]. wait_from, wait_count: int64[s], into wait_at: int64[w + 1], which are sessions' first rows in waits:
+    float64[m, 2] (gap, trigger); strata without any draw from gap. duration: float64[s, 4, p]. duration_edges:
+    float64[s, 3].
     trigger, first_trigger: float64[s, 3], cumulative. persistence: float64[s, 4] of growth, output, gap, duration.
     known: float64[s, 4]: shares with prompt, output, duration, reasoning. event: float64[s, l, k], cumulative share.
     event_from, event_count: int64[s, k] into examples: float64[e, 3] (size, kept, turns back).
-    share_from, share_count: int64[s] into shares: float64[f, 4] (prompt, whose, shared, sessions
-    back). longest: int64[s].
+    share_from, share_count: int64[s] into shares: float64[f, 8] (prompt, whose, shared, sessions back, seconds since
+    that was touched or -1, whether its session was over, tokens that others touched since, how many earlier sessions
+    start with it). longest: int64[s].
     native: tokens of a native block, 1 for text.
     """
 
@@ -39,6 +41,10 @@ class Grids(NamedTuple):
     growth: NDArray[np.float64]
     gap: NDArray[np.float64]
     gap_edges: NDArray[np.float64]
+    wait_from: NDArray[np.int64]
+    wait_count: NDArray[np.int64]
+    wait_at: NDArray[np.int64]
+    waits: NDArray[np.float64]
     duration: NDArray[np.float64]
     duration_edges: NDArray[np.float64]
     trigger: NDArray[np.float64]
@@ -54,24 +60,6 @@ class Grids(NamedTuple):
     shares: NDArray[np.float64]
     longest: NDArray[np.int64]
     native: int
-
-
-class Growing(NamedTuple):
-    """The tree while it grows (room for what a batch adds) and its rings.
-
-    parent, start, end: int64. n: int64[1], nodes in use. ring_first, ring_last: int64[2, RING], the node where the
-    first and the last prompt of recent sessions of a level end. ring_shared: int64[2, RING], tokens of it that a later
-    session starts with too (so that session touched them last). rings: int64[2], sessions put there so far.
-    """
-
-    parent: NDArray[np.int64]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    n: NDArray[np.int64]
-    ring_first: NDArray[np.int64]
-    ring_last: NDArray[np.int64]
-    ring_shared: NDArray[np.int64]
-    rings: NDArray[np.int64]
 
 
 class Made(NamedTuple):
@@ -190,7 +178,10 @@ def grow(
         p = grids.persistence[s]
         like = scores[i]
         has_prompt = np.random.random() < grids.known[s, 0]
-        now, previous = start_s[i], 0
+        now, previous, begun, group = start_s[i], 0, np.int64(0), np.int64(-1)
+        waits = np.int64(-1)
+        if level[i] == 0 and grids.wait_count[s] > 0:
+            waits = grids.wait_at[grids.wait_from[s] + np.int64(first_draw[i] * grids.wait_count[s])]
         for row in range(first_row[i], first_row[i + 1]):
             turn = row - first_row[i]
             count = turn  # prompts of the session so far
@@ -200,8 +191,8 @@ def grow(
                 tokens = 1
                 if grids.share_count[s] > 0:
                     share = grids.shares[grids.share_from[s] + np.int64(first_draw[i] * grids.share_count[s])]
-                    base, keep = _shared(tree, share, parent_leaf[i], level[i])
-                    tokens = max(1, int(share[0]))
+                    base, keep, group = shared_with(tree, share, parent_leaf[i], level[i], start_s[i])
+                    tokens, begun = max(1, int(share[0])), keep
             else:
                 trigger = _pick(grids.trigger[s], np.random.random())
                 band = np.searchsorted(grids.length_edges, previous, side="right") - 1
@@ -237,8 +228,12 @@ def grow(
                 share_of = _at(grids.levels, grids.reasoning[s], np.random.random())
                 out.reasoning_tokens[row] = min(output, max(0, round(output * share_of)))
             if turn > 0:
-                third = np.searchsorted(grids.gap_edges[s], tokens, side="right")
-                now += _draw(grids.levels, grids.gap[s, min(trigger, 2), third], p[2], like[2])
+                if waits < 0:
+                    third = np.searchsorted(grids.gap_edges[s], tokens, side="right")
+                    now += _draw(grids.levels, grids.gap[s, min(trigger, 2), third], p[2], like[2])
+                else:
+                    now += grids.waits[waits + turn - 1, 0]
+                    trigger = np.int64(grids.waits[waits + turn - 1, 1])
             out.arrival_s[row] = now
             out.duration_s[row] = np.nan
             if np.random.random() < grids.known[s, 2]:
@@ -254,30 +249,7 @@ def grow(
             tree.ring_first[level[i], put] = out.leaf[first_row[i]]
             tree.ring_last[level[i], put] = out.leaf[first_row[i + 1] - 1]
             tree.ring_shared[level[i], put] = 0
+            tree.ring_keep[level[i], put], tree.ring_group[level[i], put] = begun, group
+            tree.ring_first_s[level[i], put] = out.arrival_s[first_row[i]]
+            tree.ring_last_s[level[i], put] = out.arrival_s[first_row[i + 1] - 1]
             tree.rings[level[i]] += 1
-
-
-@njit(cache=True)
-def _shared(tree: Any, share: Any, parent_leaf: Any, level: Any) -> Any:
-    """(node, tokens): whose prompt a first prompt shares with, and how far; (0, 0) nobody's."""
-    whose, keep, lag = np.int64(share[1]), np.int64(share[2]), np.int64(share[3])
-    if keep == 0 or whose == 0:
-        return 0, 0
-    if whose == 1 and parent_leaf > 0:
-        return parent_leaf, keep
-    there = min(tree.rings[level], RING)
-    if there == 0:
-        return 0, 0
-    lag = min(max(lag, np.int64(1)), there)
-    for step in range(2 * there):  # the nearest session to the one asked for with a long enough prompt
-        back = lag + (step + 1) // 2 if step % 2 else lag - step // 2
-        if back < 1 or back > there:
-            continue
-        at = (tree.rings[level] - back) % RING
-        if tree.ring_shared[level, at] >= keep:
-            continue
-        for node in (tree.ring_first[level, at], tree.ring_last[level, at]):
-            if tree.end[node] >= keep:
-                tree.ring_shared[level, at] = keep
-                return node, keep
-    return 0, 0
