@@ -52,6 +52,37 @@ def test_sglang_events(tmp_path: Path) -> None:
     assert table["prefix_id"][3] == table["prefix_id"][0]
 
 
+def test_sglangs_text_log_is_read_as_its_json(tmp_path: Path) -> None:
+    ids = list(range(100, 400))
+    quoted = "it's (a) \"test\", text='no', [1]"
+    counts = "'prompt_tokens': 300, 'cached_tokens': 0, 'completion_tokens': 5, 'e2e_latency': 1.0"
+    meta = f"{{'id': 'a', 'finish_reason': {{'type': 'stop', 'matched': 151645}}, {counts}}}"
+    long = "x" * 1024
+    cut = f"{long!r} ... {long!r}"
+    rows = [
+        "[2026-03-01 10:00:00] The server is fired up and ready to roll!",
+        f"[2026-03-01 10:00:01 TP0] Receive: obj=GenerateReqInput(rid='a', text=None, input_ids={ids}, stream=True)",
+        f"[2026-03-01 10:00:02] Finish: obj=GenerateReqInput(rid='a', text={quoted!r}, input_ids={ids}, "
+        f"sampling_params={{'stop': None}}), headers={{'x-session-id': 's'}}, "
+        f"out={{'text': 'hi', 'meta_info': {meta}}}",
+        f"2026-03-01T10:00:05.500Z Finish: obj=GenerateReqInput(rid='b', text={cut}), out={{'meta_info': "
+        "{'prompt_tokens': 9000, 'cached_tokens': 64, 'completion_tokens': 7, 'e2e_latency': 2.5, 'x': <object>}}",
+        "[2026-03-01 10:00:06] Receive: obj=GenerateReqInput(rid='HEALTH_CHECK_1', text=None, input_ids=[0])",
+        "[2026-03-01 10:00:07] Finish: obj=nothing",
+    ]
+    log = tmp_path / "server.log"
+    log.write_text("".join(row + "\n" for row in rows))
+    receipt, table = read(tmp_path, log)
+    assert receipt["formats"] == {"sglang_log": 1}
+    assert receipt["records"] == {"read": 6, "used": 2, "rejected": 1, "duplicate": 0, "ignored": 3}
+    assert table["input_tokens"].to_list() == table["prefix_tokens"].to_list() == [300, 9000]
+    assert table["cache_read_tokens"].to_list() == [0, 64]
+    assert table["output_tokens"].to_list() == [5, 7]
+    assert table["arrival_s"].to_list() == [0.0, 2.0]
+    assert table["stop_reason"].to_list() == ["stop", None]
+    assert table["prompt_completeness"].to_list() == ["full", "structure"]
+
+
 def test_a_pickle_is_refused_with_the_way_to_convert_it(tmp_path: Path) -> None:
     dump = tmp_path / "requests_dump.pkl"
     dump.write_bytes(pickle.dumps({"requests": [(1, 2)]}))

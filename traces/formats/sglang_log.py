@@ -1,4 +1,4 @@
-"""SGLang request logs: --log-requests with --log-requests-format json, one event a line among other lines."""
+"""SGLang request logs: --log-requests, as JSON (--log-requests-format json) or text, an event a line among others."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from traces.formats import sglang_text
 from traces.logged_times import first_moment
 from traces.model_calls import Call, Calls, number_of, text_of
 from traces.records import Context, Note, Piece, Record, Reject, Request, Session, Skipped
@@ -20,7 +21,7 @@ SUMMARY = {
     "notes": "pickle dumps (--dump-requests-folder) are refused: they would run code",
 }
 WAITING = 16_384
-_CUT = "..."
+_CUT = sglang_text.CUT
 _CUT_LENGTH = 2048
 
 
@@ -34,7 +35,8 @@ class _Received(NamedTuple):
 def sniff(head: Head, name: str) -> float:
     """Sure where the log's events are in the first bytes."""
     events = b'"event": "request.' in head.data or b'"event":"request.' in head.data
-    return 0.95 if events and b'"rid"' in head.data else 0.0
+    text = b"Receive: obj=" in head.data or b"Finish: obj=" in head.data
+    return 0.95 if (events and b'"rid"' in head.data) or (text and b"rid=" in head.data) else 0.0
 
 
 def read(source: Source, context: Context) -> Iterator[Record]:
@@ -46,11 +48,16 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             yield Reject(ordinal, "a line too long to be held")
             continue
         start = line.find(b"{")
-        if b'"request.' not in line or start < 0:
+        text = b": obj=" in line
+        if not text and (b'"request.' not in line or start < 0):
             others += bool(line.strip())
             continue
         try:
-            yield from log.take(ordinal, parse_json(line[start:]))
+            found = sglang_text.event(line.decode("utf-8", "replace")) if text else parse_json(line[start:])
+            if found is None:
+                others += 1
+                continue
+            yield from log.take(ordinal, found)
         except (ValueError, RecursionError) as error:
             yield Reject(ordinal, str(error)[:120] if isinstance(error, ValueError) else "nested too deeply")
     yield from log.end()
@@ -74,6 +81,9 @@ class _Log:
         rid = event.get("rid") if isinstance(event, Mapping) else None
         if not isinstance(event, Mapping) or kind is None:
             yield Reject(ordinal, "no event of a request")
+            return
+        if isinstance(rid, str) and rid.startswith("HEALTH_CHECK"):
+            yield Skipped("ignored", 1, "a health check", ordinal)
             return
         rid = rid if isinstance(rid, str) else f"line {ordinal}" if rid is None else str(rid)[:200]
         if kind == "request.received.openai":
