@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from analysis.event_heap import (
     ARRIVED,
@@ -81,9 +80,10 @@ from analysis.replica_cache import (
 from analysis.routers.fleet import (
     Fleet,
 )
+from analysis.uncounted import uncounted
 
 
-@njit(cache=True)
+@uncounted()
 def insert(i: int, r: int, c: Caches, a: Arrivals, d: Desk, rules: Rules) -> None:
     """The prompt of request `i` comes into replica `r` and into the shared cache."""
     shared = len(c.capacity) - 1
@@ -95,14 +95,14 @@ def insert(i: int, r: int, c: Caches, a: Arrivals, d: Desk, rules: Rules) -> Non
     evict(c, shared, c.capacity[shared])
 
 
-@njit(cache=True)
+@uncounted()
 def make_room(r: int, c: Caches, d: Desk) -> None:
     """Evict down to what running requests leave of the replica's capacity."""
     if c.capacity[r] >= 0:
         evict(c, r, max(c.capacity[r] - d.replicas[r, PRIVATE_TOTAL], 0))
 
 
-@njit(cache=True)
+@uncounted()
 def admit(
     i: int, r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome, fresh: bool
 ) -> None:
@@ -172,7 +172,7 @@ def admit(
     fleet.busy_blocks[r] = c.pinned[r] + d.replicas[r, WAITING_BLOCKS] + fleet.running[r]
 
 
-@njit(cache=True)
+@uncounted()
 def fits(i: int, r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> bool:
     """Whether replica `r` may admit request `i` now."""
     if rules.choices[MOST_RUNNING] >= 0 and d.replicas[r, SERVED] >= rules.choices[MOST_RUNNING]:
@@ -188,7 +188,7 @@ def fits(i: int, r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: 
     return c.pinned[r] + d.replicas[r, PRIVATE_TOTAL] + blocks - d.found[IN_USE, r] <= c.capacity[r]
 
 
-@njit(cache=True)
+@uncounted()
 def serve_waiting(r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
     """Admit what waits on replica `r`, in order, as far as there is room."""
     while d.replicas[r, WAIT_FIRST] >= 0:
@@ -208,7 +208,7 @@ def serve_waiting(r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d:
         admit(i, r, c, a, rules, fleet, d, out, True)
 
 
-@njit(cache=True)
+@uncounted()
 def release(i: int, c: Caches, a: Arrivals, d: Desk, what: int) -> None:
     """Let the requests arrive that wait for request `i` to arrive or to finish."""
     for k in range(a.dependants_first[i], a.dependants_first[i + 1]):
@@ -217,7 +217,7 @@ def release(i: int, c: Caches, a: Arrivals, d: Desk, what: int) -> None:
             push(d, d.clock[NOW] + a.when[j, DELAY], ARRIVED, 0, j)
 
 
-@njit(cache=True)
+@uncounted()
 def close(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
     """Request `i` is over: its session goes on, or leaves and makes place for the next."""
     s = a.what[i, SESSION]
@@ -234,7 +234,7 @@ def close(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, o
     release(i, c, a, d, AFTER_FINISH)
 
 
-@njit(cache=True)
+@uncounted()
 def leave(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
     """Request `i` no longer occupies its replica."""
     r = out.replica[i]
@@ -258,7 +258,7 @@ def leave(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, o
         d.sums[BUSY] -= 1
 
 
-@njit(cache=True)
+@uncounted()
 def computed(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
     """The prompt of request `i` is computed: its first token is there."""
     r = out.replica[i]
@@ -267,7 +267,7 @@ def computed(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk
         insert(i, r, c, a, d, rules)
 
 
-@njit(cache=True)
+@uncounted()
 def finished(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
     """Request `i` has its answer; what waits on its replica may come in."""
     r = out.replica[i]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from analysis.replay_books import (
     HEAP_SIZE,
     Desk,
 )
+from analysis.uncounted import uncounted
 
 COMPUTED, FINISHED, ARRIVED = range(3)  # at one time, in this order
 
 
-@njit(cache=True)
+@uncounted()
 def push(d: Desk, when: float, what: int, attempt: int, request: int) -> None:
     """Heap order: time, then COMPUTED before FINISHED before ARRIVED, then arrival order."""
     key = (what << 48) | (attempt << 40) | request
@@ -29,7 +28,7 @@ def push(d: Desk, when: float, what: int, attempt: int, request: int) -> None:
     d.heap_key[at] = key
 
 
-@njit(cache=True)
+@uncounted()
 def pop(d: Desk) -> int:
     """Take the earliest event: (what << 48) | (attempt << 40) | request."""
     key = d.heap_key[0]

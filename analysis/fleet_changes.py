@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from analysis.admission import (
     leave,
@@ -56,9 +55,10 @@ from analysis.replica_cache import (
 from analysis.routers.fleet import (
     Fleet,
 )
+from analysis.uncounted import uncounted
 
 
-@njit(cache=True)
+@uncounted()
 def change_fleet(e: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome, again: Any) -> int:
     """Fleet event `e`. Returns how many requests (listed in `again`) must be routed anew."""
     out.events[e, EVENT_LIVE] = d.sums[LIVE]

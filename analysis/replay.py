@@ -12,7 +12,7 @@ import functools
 from typing import Any
 
 import numpy as np
-from numba import njit, typeof, types
+from numba import typeof, types
 
 from analysis.admission import (
     admit,
@@ -92,9 +92,10 @@ from analysis.routers.fleet import (
     Fleet,
     Memory,
 )
+from analysis.uncounted import uncounted
 
 
-@njit(cache=True)
+@uncounted()
 def place(
     i: int,
     choose: Any,
@@ -131,7 +132,11 @@ def place(
         if before >= 0 and before != r:
             e = changes - 1
             out.events[e, EVENT_MOVED] += 1
-            out.events[e, EVENT_RECOMPUTED] += max(0, d.found[EVER_HELD].max() - d.found[HELD, r]) if node >= 0 else 0
+            if node >= 0:
+                deepest = d.found[HELD, r]
+                for k in range(d.found.shape[1]):
+                    deepest = max(deepest, d.found[EVER_HELD, k])
+                out.events[e, EVENT_RECOMPUTED] += deepest - d.found[HELD, r]
         d.sessions[s, SETTLED] = changes
     if (
         rules.choices[MOST_WAITING] >= 0
@@ -175,10 +180,11 @@ def place(
     return r
 
 
-def _run(choose: Any, memory: Memory, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> int:
+def _run(
+    choose: Any, memory: Memory, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome, again: Any
+) -> int:
     """Replay everything. Returns -1, or the request for which the policy chose a replica that is not alive."""
     n = len(a.what)
-    again = np.empty(n if len(rules.event_s) else 0, np.int64)
     upcoming = 0
     changes = 0
     while True:
@@ -247,7 +253,7 @@ def _compiled(*kinds: Any) -> Any:
 
     It runs without Python's lock, so that replays run side by side on threads and a server answers meanwhile.
     """
-    return njit(types.int64(types.FunctionType(SIGNATURE), *kinds), cache=True, nogil=True)(_run)
+    return uncounted(types.int64(types.FunctionType(SIGNATURE), *kinds), nogil=True)(_run)
 
 
 def run(
@@ -264,7 +270,8 @@ def run(
     fleet = fleet._replace(
         held=desk.found[HELD, :replicas], routed=desk.found[SENT, :replicas], in_use=desk.found[IN_USE, :replicas]
     )
-    rest = (memory, caches, arrivals, rules, fleet, desk, out)
+    again = np.empty(len(arrivals.what) if len(rules.event_s) else 0, np.int64)
+    rest = (memory, caches, arrivals, rules, fleet, desk, out, again)
     failed = _compiled(*(typeof(value) for value in rest))(choose, *rest)
     if failed >= 0:
         raise RuntimeError(f"the policy chose a replica that is not alive for request {failed} (in arrival order)")

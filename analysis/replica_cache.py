@@ -16,10 +16,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.heavy_paths import HeavyPaths
+from analysis.uncounted import uncounted
 
 OWNER, PATH, NEXT, TOP, BOTTOM, INSERTED, ROUTED, LOCKED = range(8)  # columns of Caches.holdings
 DEPTH, HOLDING, UP, DOWN, OLDER, NEWER = range(6)  # columns of Caches.entries
@@ -108,7 +108,7 @@ def open_caches(
     )
 
 
-@njit(cache=True)
+@uncounted()
 def _crossings(path: Any, above: Any, leaf: Any) -> int:
     total = 0
     for i in range(len(leaf)):
@@ -119,7 +119,7 @@ def _crossings(path: Any, above: Any, leaf: Any) -> int:
     return total
 
 
-@njit(cache=True)
+@uncounted()
 def matches(c: Caches, node: int, found: Any) -> None:
     """Fill `found`, int64[4, R]: blocks of the prompt at `node` each replica holds, ever held, was sent, locks."""
     found[:] = 0
@@ -140,7 +140,7 @@ def matches(c: Caches, node: int, found: Any) -> None:
         node = c.above[p]
 
 
-@njit(cache=True)
+@uncounted()
 def _holding(c: Caches, replica: int, p: int) -> int:
     """The replica's holding of path `p`, made if there is none."""
     h = c.first[p]
@@ -162,7 +162,7 @@ def _holding(c: Caches, replica: int, p: int) -> int:
     return h
 
 
-@njit(cache=True)
+@uncounted()
 def _append(c: Caches, replica: int, e: int) -> None:
     """Make `e` the most recent entry of the replica."""
     last = c.ends[replica, NEWEST]
@@ -175,7 +175,7 @@ def _append(c: Caches, replica: int, e: int) -> None:
     c.ends[replica, NEWEST] = e
 
 
-@njit(cache=True)
+@uncounted()
 def _unlink(c: Caches, replica: int, e: int) -> None:
     before = c.entries[e, OLDER]
     after = c.entries[e, NEWER]
@@ -189,7 +189,7 @@ def _unlink(c: Caches, replica: int, e: int) -> None:
         c.ends[replica, NEWEST] = before
 
 
-@njit(cache=True)
+@uncounted()
 def _new_entry(c: Caches) -> int:
     e = c.counters[FREE_ENTRY]
     if e >= 0:
@@ -200,13 +200,13 @@ def _new_entry(c: Caches) -> int:
     return e
 
 
-@njit(cache=True)
+@uncounted()
 def _free_entry(c: Caches, e: int) -> None:
     c.entries[e, UP] = c.counters[FREE_ENTRY]
     c.counters[FREE_ENTRY] = e
 
 
-@njit(cache=True)
+@uncounted()
 def mark_routed(c: Caches, replica: int, node: int) -> None:
     """Note that the prompt at `node` was sent to the replica."""
     while node >= 0:
@@ -218,7 +218,7 @@ def mark_routed(c: Caches, replica: int, node: int) -> None:
         node = c.above[p]
 
 
-@njit(cache=True)
+@uncounted()
 def touch(c: Caches, replica: int, node: int, limit: int) -> None:
     """Touch the first `limit` full blocks of the prompt at `node`, last to first; those that are absent come in."""
     while node >= 0:
@@ -250,7 +250,7 @@ def touch(c: Caches, replica: int, node: int, limit: int) -> None:
         node = c.above[p]
 
 
-@njit(cache=True)
+@uncounted()
 def add_junk(c: Caches, replica: int, blocks: int) -> None:
     """Put `blocks` that no prompt shares into the replica, as its most recent."""
     if blocks <= 0:
@@ -262,7 +262,7 @@ def add_junk(c: Caches, replica: int, blocks: int) -> None:
     c.resident[replica] += blocks
 
 
-@njit(cache=True)
+@uncounted()
 def evict(c: Caches, replica: int, capacity: int) -> None:
     """Evict the least recent blocks down to `capacity` (-1: unbounded), passing over what is locked."""
     if capacity < 0:
@@ -299,7 +299,7 @@ def evict(c: Caches, replica: int, capacity: int) -> None:
             _append(c, replica, e)
 
 
-@njit(cache=True)
+@uncounted()
 def lock(c: Caches, replica: int, node: int) -> None:
     """Keep the prompt at `node` from eviction."""
     while node >= 0:
@@ -313,7 +313,7 @@ def lock(c: Caches, replica: int, node: int) -> None:
         node = c.above[p]
 
 
-@njit(cache=True)
+@uncounted()
 def unlock(
     c: Caches, replica: int, node: int, first: int, requests: Any, following: int, prompts: Any, leaf: int
 ) -> None:
@@ -340,7 +340,7 @@ def unlock(
         node = c.above[p]
 
 
-@njit(cache=True)
+@uncounted()
 def clear(c: Caches, replica: int) -> None:
     """Forget everything the replica holds and held (it was lost, or started anew)."""
     e = c.ends[replica, OLDEST]
@@ -362,7 +362,7 @@ def clear(c: Caches, replica: int) -> None:
             c.holdings[h, LOCKED] = base
 
 
-@njit(cache=True)
+@uncounted()
 def duplicate_blocks(c: Caches, replicas: int) -> int:
     """Shared blocks held by the first `replicas` caches, less the distinct ones among them."""
     copies = 0

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from analysis.routers.fleet import SIGNATURE, Fleet, Memory, Policy
 from analysis.routers.ring import prepare_ring
+from analysis.uncounted import uncounted
 
 
-@njit(SIGNATURE, cache=True)
+@uncounted(SIGNATURE)
 def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
     sessions = len(fleet.last)
     points = len(memory.ints) - sessions

@@ -9,13 +9,13 @@ Temperature T > 0 draws with softmax(-(cost - min) / ((max - min) T)). Source: l
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.routers.fleet import SIGNATURE, Fleet, Memory, Policy, Setup, draw
+from analysis.uncounted import uncounted
 
 
-@njit(SIGNATURE, cache=True)
+@uncounted(SIGNATURE)
 def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
     credit, credit_decay, scale, weight, temperature = memory.params[:5]
     block = fleet.block_tokens[0]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from analysis.routers.fleet import SIGNATURE, Fleet, Memory, Policy, least
+from analysis.uncounted import uncounted
 
 
-@njit(SIGNATURE, cache=True)
+@uncounted(SIGNATURE)
 def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
     chosen = least(fleet.running, fleet.alive, memory.ints[0] - 1)
     memory.ints[0] = chosen + 1

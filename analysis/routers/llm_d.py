@@ -9,13 +9,13 @@ cannot be told apart.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.routers.fleet import SIGNATURE, Fleet, Memory, Policy, Setup, draw
+from analysis.uncounted import uncounted
 
 
-@njit(SIGNATURE, cache=True)
+@uncounted(SIGNATURE)
 def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
     prefix_weight, queue_weight, kv_weight, precise, most_blocks = memory.params[:5]
     most = most_blocks * 16.0

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from analysis.routers.fleet import SIGNATURE, Fleet, Memory, Policy
+from analysis.uncounted import uncounted
 
 
-@njit(SIGNATURE, cache=True)
+@uncounted(SIGNATURE)
 def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
     best = -1
     for r in range(len(fleet.alive)):

@@ -8,15 +8,15 @@ to prefill. The load term counts once service takes time. Rebalancing and replic
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.routers.fleet import SIGNATURE, Fleet, Memory, Policy, Setup
+from analysis.uncounted import uncounted
 
 # Memory.floats: tokens of this half window, of the one before, per replica; then when this half window began.
 
 
-@njit(SIGNATURE, cache=True)
+@uncounted(SIGNATURE)
 def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
     n = len(fleet.alive)
     work = memory.floats

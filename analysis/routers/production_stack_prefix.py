@@ -8,12 +8,11 @@ one takes the lowest QPS.
 
 from __future__ import annotations
 
-from numba import njit
-
 from analysis.routers.fleet import SIGNATURE, Fleet, Memory, Policy, draw, least
+from analysis.uncounted import uncounted
 
 
-@njit(SIGNATURE, cache=True)
+@uncounted(SIGNATURE)
 def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
     deepest = 0
     for r in range(len(fleet.alive)):

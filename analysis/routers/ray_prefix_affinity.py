@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.routers.fleet import SIGNATURE, Fleet, Memory, Policy, Setup, draw_alive
+from analysis.uncounted import uncounted
 
 
-@njit(SIGNATURE, cache=True)
+@uncounted(SIGNATURE)
 def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
     tree_tokens = memory.ints
     match = -1

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from analysis.routers.fleet import SIGNATURE, Fleet, Memory, Policy, next_alive
+from analysis.uncounted import uncounted
 
 
-@njit(SIGNATURE, cache=True)
+@uncounted(SIGNATURE)
 def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
     chosen = next_alive(fleet.alive, memory.ints[0] - 1)  # ints[0]: one behind the last choice
     memory.ints[0] = chosen + 1

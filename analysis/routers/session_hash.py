@@ -7,12 +7,12 @@ A replica that joins n others takes 1 / (n + 1) of the sessions and no other ses
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from analysis.routers.fleet import SIGNATURE, Fleet, Memory, Policy, mix
+from analysis.uncounted import uncounted
 
 
-@njit(SIGNATURE, cache=True)
+@uncounted(SIGNATURE)
 def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
     best = -1
     heaviest = np.uint64(0)

@@ -9,13 +9,13 @@ load every tie falls alike and all requests go to one replica, so the policy is 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.routers.fleet import SIGNATURE, Fleet, Memory, Policy, Setup
+from analysis.uncounted import uncounted
 
 
-@njit(SIGNATURE, cache=True)
+@uncounted(SIGNATURE)
 def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
     processed = memory.ints
     idlest = -1

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from analysis.routers.fleet import SIGNATURE, Fleet, Memory, Policy, least
+from analysis.uncounted import uncounted
 
 
-@njit(SIGNATURE, cache=True)
+@uncounted(SIGNATURE)
 def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
     if fleet.last[session] >= 0:
         return fleet.last[session]
