@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from traces.builder import Builder
+from traces.dataset import Dataset
 from traces.entries import Entries
+from traces.ingest import ingest
 from traces.reading import LazyTokenizer, Options, context_of
 from traces.records import Base, Blocks, Piece, Prompt, Request
 from traces.tables import finish
@@ -48,3 +53,16 @@ def test_token_ids_are_whole_numbers(ids: list[object]) -> None:
     entries = Entries(context_of(Options(), LazyTokenizer("bytes"), Builder().digest))
     with pytest.raises((ValueError, TypeError), match="whole numbers"):
         entries.token_ids(ids)  # type: ignore[arg-type]
+
+
+def test_a_label_may_hold_commas(tmp_path: Path) -> None:
+    rows = [
+        {"timestamp": 0, "input_length": 2048, "output_length": 1, "hash_ids": [1, "2,3,4,5,6", 7]},
+        {"timestamp": 1, "input_length": 1536, "output_length": 1, "hash_ids": [1, "2,3,4,5,6", 7]},
+    ]
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    receipt = ingest([str(path)], tmp_path / "ds", Options(format="mooncake"))
+    assert receipt["records"]["used"] == 2
+    requests = Dataset(tmp_path / "ds").read("requests")
+    assert requests["prefix_tokens"].to_list() == [2048, 1536]

@@ -61,7 +61,7 @@ class KnownTexts:
             return Added(-1, 0, b"", ids, len(ids))
         ids = ids.strip()
         if ids.endswith(b'"') or ids.startswith(b'"'):
-            return Added(-1, 0, ids, _labels(ids), ids.count(b",") + 1)
+            return _labelled(ids)
         known: dict[Any, Known]
         if session is not None:
             known = self._by_session
@@ -78,6 +78,8 @@ class KnownTexts:
             added = Added(base.row, base.blocks, tail, None, base.blocks + (tail.count(b",") + 1 if tail else 0))
         else:
             added = Added(-1, 0, ids, None, ids.count(b",") + 1 if ids else 0)
+        if b'"' in added.text:
+            return _labelled(ids)  # a comma may stand inside a label
         extra = added.total - full_blocks
         if extra < 0 or added.total > started_blocks:
             return added
@@ -132,6 +134,11 @@ def _deepest(known: dict[bytes, Known], ids: bytes) -> Known | None:
 
 def _extends(ids: bytes, text: bytes) -> bool:
     return ids.startswith(text) and (len(ids) == len(text) or not text or ids[len(text)] == 44)
+
+
+def _labelled(ids: bytes) -> Added:
+    labels = _labels(ids)
+    return Added(-1, 0, ids, labels, ids.count(b",") + 1 if labels is None else len(labels))
 
 
 def _labels(ids: bytes) -> list[Any] | None:
