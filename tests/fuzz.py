@@ -29,7 +29,7 @@ from traces.reading import LazyTokenizer, context_of, guarded
 from traces.sources import Source
 
 LONGEST_S = 10
-"""CPU seconds that reading may take; what waits without computing may take six times as long."""
+"""CPU seconds that reading may take; what waits without computing may take a minute for each."""
 WRITE_EVERY = 5
 WINDOW_BYTES = 2048
 
@@ -156,7 +156,7 @@ def _at_most(seconds: int) -> Iterator[None]:
 
     before = [signal.signal(name, stop) for name in (signal.SIGPROF, signal.SIGALRM)]
     signal.setitimer(signal.ITIMER_PROF, seconds)
-    signal.alarm(6 * seconds)
+    signal.alarm(60 * seconds)
     try:
         yield
     finally:
