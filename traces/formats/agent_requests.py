@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from traces.formats.agent_lines import Ledger
 from traces.formats.agent_parts import Part
 from traces.formats.agent_passes import in_passes
 from traces.formats.agent_prompts import Estimated, Whole
@@ -39,6 +40,17 @@ def requests_of(threads: list[Thread], context: Context, reports_usage: bool = F
         if not counted and not reports_usage:
             total = teller.totals.get(turn.key) or None
         yield _request(turn, prompt, teller.reply(turn), total)
+
+
+def records_of(
+    threads: list[Thread], context: Context, ledger: Ledger, reports_usage: bool = False
+) -> Iterator[Record]:
+    """Yield what `requests_of` does, then what became of the records that are no requests."""
+    count = 0
+    for record in requests_of(threads, context, reports_usage):
+        count += isinstance(record, Request)
+        yield record
+    yield from ledger.finish(count)
 
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from traces.clock import parse_time
-from traces.formats import table_rows
-from traces.records import Context, Note, Record, Reject, Request
+from traces.formats import length_csv
+from traces.records import Context, Record, Request
 from traces.sources import Head, Source
-from traces.usage import count
 
 NAME = "azure_llm"
 SUMMARY = {
@@ -21,26 +21,17 @@ SUMMARY = {
 
 def sniff(head: Head, name: str) -> float:
     """Sure of the three columns."""
-    if table_rows.kind(head) != "csv":
-        return 0.0
-    return 0.97 if {"TIMESTAMP", "ContextTokens", "GeneratedTokens"} <= set(table_rows.columns(head)) else 0.0
+    return length_csv.has_columns(head, "TIMESTAMP", "ContextTokens", "GeneratedTokens")
 
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield one request a row."""
-    yield Note(table_rows.LENGTHS_ONLY)
-    for number, row in table_rows.csv_rows(source):
-        if isinstance(row, str):
-            yield Reject(number, row)
-            continue
-        arrival = parse_time(row.get("TIMESTAMP") or "")
-        if arrival is None:
-            yield Reject(number, "TIMESTAMP is no time")
-            continue
-        try:
-            tokens = count(row.get("ContextTokens"), "ContextTokens")
-            output = count(row.get("GeneratedTokens"), "GeneratedTokens")
-        except ValueError as error:
-            yield Reject(number, str(error))
-            continue
-        yield Request(str(number), None, number, arrival, "wall", input_tokens=tokens, output_tokens=output)
+    yield from length_csv.records(source, _request)
+
+
+def _request(number: int, row: Mapping[str, Any]) -> Record:
+    arrival = parse_time(row.get("TIMESTAMP") or "")
+    if arrival is None:
+        raise ValueError("TIMESTAMP is no time")
+    tokens, output = (length_csv.tokens(row, name) for name in ("ContextTokens", "GeneratedTokens"))
+    return Request(str(number), None, number, arrival, "wall", input_tokens=tokens, output_tokens=output)

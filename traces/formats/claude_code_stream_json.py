@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, document, objects, opening
 from traces.formats.agent_parts import PartMaker, as_dict, as_list, kind_of, seconds, text_of
-from traces.formats.agent_requests import requests_of
+from traces.formats.agent_requests import records_of
 from traces.formats.agent_turns import Thread, Turn
-from traces.records import Context, Record, Request
+from traces.records import Context, Record
 from traces.usage import normalise
 from traces.usage_passes import passes
 
@@ -56,11 +56,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             stream.event(ordinal, event)
         else:
             ledger.reject(ordinal, "an event that is no JSON object")
-    count = 0
-    for record in requests_of(list(stream.threads.values()), context, reports_usage=True):
-        count += isinstance(record, Request)
-        yield record
-    yield from ledger.finish(count)
+    yield from records_of(list(stream.threads.values()), context, ledger, reports_usage=True)
 
 
 class _Stream:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from traces.formats.agent_lines import Ledger, document, opening
 from traces.formats.agent_parts import Part, PartMaker, as_dict, as_list, kind_of, plain, seconds, text_of, tokens_of
-from traces.formats.agent_requests import requests_of
+from traces.formats.agent_requests import records_of
 from traces.formats.agent_turns import Thread
-from traces.records import Context, Record, Request
+from traces.records import Context, Record
 from traces.sources import parse_json
 from traces.usage import Usage, normalise
 
@@ -78,11 +78,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
         thread = _command_line(history, make, ledger)
     else:
         thread = _task(as_list(history), _calls(as_list(shown), ledger), make, ledger)
-    count = 0
-    for record in requests_of([thread], context, reports_usage=True):
-        count += isinstance(record, Request)
-        yield record
-    yield from ledger.finish(count)
+    yield from records_of([thread], context, ledger, reports_usage=True)
 
 
 class _Call(NamedTuple):

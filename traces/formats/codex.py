@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, objects
 from traces.formats.agent_parts import Part, PartMaker, as_dict, as_list, dump, kind_of, plain, seconds, text_of
-from traces.formats.agent_requests import requests_of
+from traces.formats.agent_requests import records_of
 from traces.formats.agent_turns import Thread, Turn
 from traces.formats.codex_counts import Counters
-from traces.records import Context, Note, Record, Request, Session
+from traces.records import Context, Note, Record, Session
 from traces.sources import parse_json
 
 if TYPE_CHECKING:
@@ -73,12 +73,8 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     for ordinal, line in objects(source, ledger):
         rollout.line(ordinal, line)
     rollout.end()
-    count = 0
-    for record in requests_of([rollout.thread], context, reports_usage=True):
-        count += isinstance(record, Request)
-        yield record
     yield from rollout.spawned
-    yield from ledger.finish(count)
+    yield from records_of([rollout.thread], context, ledger, reports_usage=True)
     difference = rollout.counters.difference()
     if difference:
         yield Note(f"codex: the source's own total differs from its calls' sum by {difference:,} tokens")

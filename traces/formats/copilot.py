@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, objects
 from traces.formats.agent_parts import PartMaker, as_dict, as_list, kind_of, plain, seconds, text_of, tokens_of
-from traces.formats.agent_requests import requests_of
+from traces.formats.agent_requests import records_of
 from traces.formats.agent_turns import Thread, Turn
-from traces.records import Context, Note, Record, Request
+from traces.records import Context, Note, Record
 from traces.usage import Usage
 
 if TYPE_CHECKING:
@@ -46,11 +46,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     session = _Session(PartMaker(context), ledger)
     for ordinal, line in objects(source, ledger):
         session.line(ordinal, line)
-    count = 0
-    for record in requests_of([session.main, *session.agents.values()], context):
-        count += isinstance(record, Request)
-        yield record
-    yield from ledger.finish(count)
+    yield from records_of([session.main, *session.agents.values()], context, ledger)
     if session.totals:
         yield Note(f"copilot: the session's own totals: {session.totals}")
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, document, objects, opening
 from traces.formats.agent_parts import Part, PartMaker, as_dict, as_list, kind_of, plain, seconds, text_of
-from traces.formats.agent_requests import requests_of
+from traces.formats.agent_requests import records_of
 from traces.formats.agent_turns import Branches, Thread
-from traces.records import Context, Record, Request
+from traces.records import Context, Record
 from traces.usage import Usage, normalise
 
 if TYPE_CHECKING:
@@ -59,11 +59,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             session.rewind(names[0])
         else:
             session.replace(names, log.messages)
-    count = 0
-    for record in requests_of([session.thread], context, reports_usage=True):
-        count += isinstance(record, Request)
-        yield record
-    yield from ledger.finish(count)
+    yield from records_of([session.thread], context, ledger, reports_usage=True)
 
 
 class _Log:

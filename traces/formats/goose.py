@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, document, objects, opening
 from traces.formats.agent_parts import PartMaker, Told, as_dict, as_list, kind_of, seconds, text_of
-from traces.formats.agent_requests import requests_of
+from traces.formats.agent_requests import records_of
 from traces.formats.agent_turns import Thread
-from traces.records import Context, Note, Record, Request
+from traces.records import Context, Note, Record
 from traces.sources import parse_json
 
 if TYPE_CHECKING:
@@ -73,11 +73,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
                 sessions.message(key, message, text_of(message.get("id")))
             else:
                 ledger.ignore("an event that is no message")
-    count = 0
-    for record in requests_of(sessions.end(), context):
-        count += isinstance(record, Request)
-        yield record
-    yield from ledger.finish(count)
+    yield from records_of(sessions.end(), context, ledger)
     if sessions.stated:
         yield Note(f"goose: the sessions' own total of input tokens is {sessions.stated:,}; prompts here are estimates")
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, objects
 from traces.formats.agent_parts import Part, PartMaker, as_dict, kind_of, plain, seconds, text_of
-from traces.formats.agent_requests import requests_of
+from traces.formats.agent_requests import records_of
 from traces.formats.agent_turns import Thread
-from traces.records import Context, Record, Request
+from traces.records import Context, Record
 from traces.usage import Usage, normalise
 
 if TYPE_CHECKING:
@@ -45,11 +45,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     for ordinal, line in objects(source, ledger):
         wire.line(ordinal, line)
     wire.end()
-    count = 0
-    for record in requests_of([wire.thread], context, reports_usage=True):
-        count += isinstance(record, Request)
-        yield record
-    yield from ledger.finish(count)
+    yield from records_of([wire.thread], context, ledger, reports_usage=True)
 
 
 class _Wire:

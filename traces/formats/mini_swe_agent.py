@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, document, opening
 from traces.formats.agent_parts import PartMaker, as_dict, as_list, seconds, text_of
-from traces.formats.agent_requests import requests_of
+from traces.formats.agent_requests import records_of
 from traces.formats.agent_turns import Thread
-from traces.records import Context, Record, Request
+from traces.records import Context, Record
 from traces.usage import Usage, normalise
 from traces.usage_passes import Pass, passes
 
@@ -68,11 +68,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             turn.usage, turn.passes = _usage(message)
         else:
             thread.add_input(told.parts, at_s, "tool" if thread.turns else "user")
-    count = 0
-    for record in requests_of([thread], context):
-        count += isinstance(record, Request)
-        yield record
-    yield from ledger.finish(count)
+    yield from records_of([thread], context, ledger)
 
 
 def _usage(message: dict[str, Any]) -> tuple[Usage | None, list[Pass]]:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from traces.formats import openhands_calls
 from traces.formats.agent_lines import Ledger, document, objects, opening
 from traces.formats.agent_parts import PartMaker, as_dict, as_list
-from traces.formats.agent_requests import requests_of
+from traces.formats.agent_requests import records_of
 from traces.formats.openhands_events import EventStream
 from traces.formats.openhands_sdk import SdkStream
-from traces.records import Context, Record, Request
+from traces.records import Context, Record
 
 if TYPE_CHECKING:
     from traces.sources import Source
@@ -67,11 +67,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     else:
         make = PartMaker(context)
         threads = [t for stream in _streams(source, value, make, ledger) for t in stream.threads()]
-    count = 0
-    for record in requests_of(threads, context):
-        count += isinstance(record, Request)
-        yield record
-    yield from ledger.finish(count)
+    yield from records_of(threads, context, ledger)
 
 
 def _streams(source: Source, value: Any, make: PartMaker, ledger: Ledger) -> Iterator[EventStream | SdkStream]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from traces.formats.export_rows import documents
 from traces.model_calls import text_of
 from traces.records import Context, Record, Reject
-from traces.sources import Head, Source, TooLarge, parse_json
+from traces.sources import Head, Source
 from traces.spans import Span, requests
 
 NAME = "otlp"
@@ -36,12 +37,13 @@ def read(source: Source, context: Context) -> Iterator[Record]:
 
 def _spans(source: Source) -> Iterator[Span | Reject]:
     ordinal = 0
-    for line, batch in _exports(source):
+    for line, batch in documents(source):
         if isinstance(batch, str):
             ordinal += 1
             yield Reject(line, batch)
             continue
-        loose = _list(batch, "data", "spans") or ([batch] if "startTimeUnixNano" in batch else ())
+        bare = "startTimeUnixNano" in batch or "start_time_unix_nano" in batch
+        loose = _list(batch, "spans") or ([batch] if bare else ())
         for one in loose:  # Phoenix hands out spans without what they were exported in
             ordinal += 1
             yield _span(ordinal, one, None)
@@ -51,29 +53,6 @@ def _spans(source: Source) -> Iterator[Span | Reject]:
                 for one in _list(scope, "spans"):
                     ordinal += 1
                     yield _span(ordinal, one, service)
-
-
-def _exports(source: Source) -> Iterator[tuple[int, Any]]:
-    """(line, export request) of a file of lines, or of one document."""
-    if source.head().record is None:
-        try:
-            value = parse_json(source.document())
-        except (TooLarge, ValueError) as error:
-            yield 0, str(error)[:120]
-            return
-        for at, one in enumerate(value if isinstance(value, list) else [value], 1):
-            yield at, one if isinstance(one, Mapping) else "not a JSON object"
-        return
-    for number, line in source.lines():
-        if line is None:
-            yield number, "a line too long to be held"
-        elif line.strip():
-            try:
-                value = parse_json(line)
-            except ValueError as error:
-                yield number, str(error)
-                continue
-            yield number, value if isinstance(value, Mapping) else "not a JSON object"
 
 
 def _get(value: Any, name: str) -> Mapping[str, Any]:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, objects
 from traces.formats.agent_parts import Part, PartMaker, as_dict, dump, kind_of, plain, seconds, text_of
-from traces.formats.agent_requests import requests_of
+from traces.formats.agent_requests import records_of
 from traces.formats.agent_turns import Branches, Thread
-from traces.records import Context, Record, Request
+from traces.records import Context, Record
 from traces.usage import Usage, normalise
 
 if TYPE_CHECKING:
@@ -47,11 +47,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     session = _Session(context, ledger)
     for ordinal, entry in objects(source, ledger):
         session.entry(ordinal, entry)
-    count = 0
-    for record in requests_of([session.thread], context, reports_usage=True):
-        count += isinstance(record, Request)
-        yield record
-    yield from ledger.finish(count)
+    yield from records_of([session.thread], context, ledger, reports_usage=True)
 
 
 class _Session:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from traces.formats.agent_lines import Ledger
 from traces.formats.agent_parts import Part, PartMaker
-from traces.formats.agent_requests import requests_of
+from traces.formats.agent_requests import records_of
 from traces.formats.agent_turns import Thread
-from traces.records import Context, Record, Request
+from traces.records import Context, Record
 
 
 class Chat:
@@ -44,8 +44,4 @@ class Chat:
     def records(self, context: Context) -> Iterator[Record]:
         """Yield the session, its requests and what became of the records."""
         self.close()
-        count = 0
-        for record in requests_of([self.thread], context):
-            count += isinstance(record, Request)
-            yield record
-        yield from self.ledger.finish(count)
+        yield from records_of([self.thread], context, self.ledger)

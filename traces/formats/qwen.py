@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, objects
 from traces.formats.agent_parts import PartMaker, as_dict, kind_of, seconds, text_of
-from traces.formats.agent_requests import requests_of
+from traces.formats.agent_requests import records_of
 from traces.formats.agent_turns import Branches, Thread
-from traces.records import Context, Record, Request
+from traces.records import Context, Record
 from traces.usage import Usage, normalise
 
 if TYPE_CHECKING:
@@ -77,11 +77,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
         branches.leave(uuid)
     if state.open is not None:
         _close(thread, state, ledger)
-    count = 0
-    for record in requests_of([thread], context, reports_usage=True):
-        count += isinstance(record, Request)
-        yield record
-    yield from ledger.finish(count)
+    yield from records_of([thread], context, ledger, reports_usage=True)
 
 
 class _State:

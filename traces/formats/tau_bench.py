@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, document, opening
 from traces.formats.agent_parts import PartMaker, as_dict, as_list
-from traces.formats.agent_requests import requests_of
+from traces.formats.agent_requests import records_of
 from traces.formats.agent_turns import Thread
-from traces.records import Context, Record, Request
+from traces.records import Context, Record
 
 if TYPE_CHECKING:
     from traces.sources import Source
@@ -52,8 +52,4 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             else:
                 thread.add_input(told.parts, None, "tool" if told.results else "user")
         threads.append(thread)
-    count = 0
-    for record in requests_of(threads, context):
-        count += isinstance(record, Request)
-        yield record
-    yield from ledger.finish(count)
+    yield from records_of(threads, context, ledger)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
 
 from traces.clock import to_seconds
-from traces.formats import table_rows
-from traces.records import Context, Note, Record, Reject, Request
+from traces.formats import length_csv
+from traces.records import Context, Record, Request
 from traces.sources import Head, Source
-from traces.usage import count
 
 NAME = "vidur"
 SUMMARY = {
@@ -21,25 +22,15 @@ SUMMARY = {
 
 def sniff(head: Head, name: str) -> float:
     """Sure of the two length columns."""
-    if table_rows.kind(head) != "csv":
-        return 0.0
-    return 0.97 if {"num_prefill_tokens", "num_decode_tokens"} <= set(table_rows.columns(head)) else 0.0
+    return length_csv.has_columns(head, "num_prefill_tokens", "num_decode_tokens")
 
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield one request a row."""
-    yield Note(table_rows.LENGTHS_ONLY)
-    for number, row in table_rows.csv_rows(source):
-        if isinstance(row, str):
-            yield Reject(number, row)
-            continue
-        try:
-            tokens = count((row.get("num_prefill_tokens") or "").removesuffix(".0"), "num_prefill_tokens")
-            output = count((row.get("num_decode_tokens") or "").removesuffix(".0"), "num_decode_tokens")
-            at = row.get("arrived_at")
-            arrival = None if at is None else to_seconds(float(at), context.time_unit or "s")
-        except ValueError as error:
-            reason = str(error)
-            yield Reject(number, "arrived_at is no number" if reason.startswith("could not convert") else reason)
-            continue
-        yield Request(str(number), None, number, arrival, "trace", input_tokens=tokens, output_tokens=output)
+    yield from length_csv.records(source, partial(_request, context.time_unit or "s"))
+
+
+def _request(unit: str, number: int, row: Mapping[str, Any]) -> Record:
+    tokens, output = (length_csv.tokens(row, name) for name in ("num_prefill_tokens", "num_decode_tokens"))
+    arrival = to_seconds(length_csv.number(row, "arrived_at"), unit)
+    return Request(str(number), None, number, arrival, "trace", input_tokens=tokens, output_tokens=output)
