@@ -39,10 +39,15 @@ class RayExecutor(Executor):
 
 WORTH_A_POOL_BYTES = 24 << 20
 """Below this, starting processes costs more than they save."""
+WORTH_A_POOL_CPUS = 4
+"""One process keeps two busy: it counts texts on a thread beside the reader."""
 
 
 def workers_for(inputs: list[str]) -> int:
-    """How many processes are worth starting to read `inputs`: 1 for little data or few files."""
+    """How many processes are worth starting to read `inputs`: 1 for little data, few files or few processors."""
+    cpus = os.cpu_count() or 1
+    if cpus < WORTH_A_POOL_CPUS:
+        return 1
     files = bytes_seen = 0
     for text in inputs:
         root = Path(text)
@@ -52,7 +57,7 @@ def workers_for(inputs: list[str]) -> int:
                 if size <= 64 << 20:  # a larger file streams in the main process
                     files += 1
                     bytes_seen += size
-    return max(1, min(os.cpu_count() or 1, 8)) if files >= 8 and bytes_seen >= WORTH_A_POOL_BYTES else 1
+    return min(cpus, 8) if files >= 8 and bytes_seen >= WORTH_A_POOL_BYTES else 1
 
 
 @contextmanager

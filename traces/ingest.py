@@ -30,8 +30,8 @@ __all__ = ["NothingUsable", "Options", "Progress", "ingest"]
 SAVE_EVERY_S = 60.0
 """A long ingest keeps what it has read this often, between inputs."""
 READ_AHEAD_FILES = 32
-OPEN_BESIDE, LARGEST_BESIDE_BYTES = 4, 16 << 20
-"""So many files are held whose texts are being counted, and none that is larger."""
+OPEN_BESIDE, OPEN_BESIDE_BYTES = 64, 16 << 20
+"""So many files, of so many bytes together, are held while their texts are being counted."""
 NO_REQUEST = "an input held no request"
 
 
@@ -47,12 +47,16 @@ class Progress(NamedTuple):
 
 
 class _Opened(NamedTuple):
-    """A source whose format is known. `beside`: its texts are being counted, and others may be opened meanwhile."""
+    """A source whose format is known.
+
+    `beside`: its texts are being counted, and others may be opened meanwhile. `claims`: it may take other sources.
+    """
 
     source: Source
     format: str
     records: Iterable[Record]
     beside: bool
+    claims: bool
 
 
 Watcher = Callable[[Progress], None]
@@ -240,7 +244,7 @@ class _Ingest:
             opened = self._open(builder, source, known, old, ahead)
             if opened is not None:
                 waiting.append(opened)
-            while waiting and not (waiting[-1].beside and len(waiting) <= OPEN_BESIDE):
+            while waiting and not _may_wait(waiting):
                 self._close(builder, waiting.popleft(), claimed)
             if path is not None and time.monotonic() - self.saved > SAVE_EVERY_S and place + 1 < len(sources):
                 self._save(builder, path)
@@ -276,13 +280,13 @@ class _Ingest:
         source.bytes_read = 0  # what telling the format took does not count
         reader = readers.reader(name)
         records: Iterable[Record] | None = ahead.take(source, name)
-        beside = getattr(reader, "COUNTS_BESIDE", False) and source.size <= LARGEST_BESIDE_BYTES
+        beside = getattr(reader, "COUNTS_BESIDE", False) and source.size <= OPEN_BESIDE_BYTES
         if records is None:
             context = context_of(self.options, self.tokenizer, builder.digest)
             records = guarded(reader.read(source, context))
             if beside:
                 records = started(records)
-        return _Opened(source, name, records, beside)
+        return _Opened(source, name, records, beside, getattr(reader, "SIBLINGS", False))
 
     def _close(self, builder: Builder, opened: _Opened, claimed: set[int]) -> None:
         """Take the records of a source to the end."""
@@ -319,6 +323,13 @@ class _Ingest:
         if self.watch is not None and (now - self.told > 0.2 or stage != "reading"):
             self.told = now
             self.watch(Progress(stage, done, total, self.bytes + more_bytes, requests, now - self.started))
+
+
+def _may_wait(opened: deque[_Opened]) -> bool:
+    """Whether the oldest still has something to wait for, and the newest may stand behind it."""
+    if not opened[0].beside or opened[-1].claims or len(opened) > OPEN_BESIDE:
+        return False
+    return sum(one.source.size for one in opened) <= OPEN_BESIDE_BYTES
 
 
 def give_back() -> None:

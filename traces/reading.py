@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 from itertools import chain
@@ -91,11 +92,14 @@ def started(records: Iterator[Record]) -> Iterator[Record]:
     return iter(()) if first is None else chain((first,), records)
 
 
+_shared = functools.lru_cache(LazyTokenizer)  # one a process, with the counts that files share
+
+
 def read_whole(path: str, name: str, format_name: str, options: Options, key: bytes) -> tuple[list[Record], bool, int]:
     """Read a file in a worker: (records, whether its compressed stream was cut off, bytes read)."""
     source = Source(name, Path(path))
     try:
-        context = context_of(options, LazyTokenizer(options.tokenizer), KeyedDigest(key))
+        context = context_of(options, _shared(options.tokenizer), KeyedDigest(key))
         records = list(guarded(readers.reader(format_name).read(source, context)))
         return records, source.truncated, source.bytes_read
     finally:

@@ -101,7 +101,8 @@ class Head:
         """The first JSON lines that parse (at most 20); the first line is read whole however long it is."""
         found: list[Any] = []
         lines = self._source.lines() if len(self.data) >= HEAD_BYTES else enumerate(self.data.split(b"\n"))
-        if self.first_line[:1] not in (b"{", b"["):
+        early = [line for line in self.data.split(b"\n", 8) if line and not line.isspace()][:4]
+        if not any(line.lstrip()[:1] in (b"{", b"[") for line in early):  # the first may be the end of a cut one
             return found
         for seen, (_, line) in enumerate(lines):
             if line and line.strip():

@@ -12,8 +12,8 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-BATCH_CHARS = 1 << 17
-"""Enough for some 10 ms of counting, so that handing over is nothing beside it."""
+BATCH_CHARS = 1 << 19
+"""Enough for some 30 ms of counting: a thread waits up to 5 ms each time it asks for the lock."""
 BATCHES_AHEAD = 8
 REMEMBERED_TEXTS = 200_000
 """Texts that are counted once: agents' messages and tools repeat themselves, and lines are logged again."""
@@ -45,22 +45,21 @@ class TextCounts:
             self._batch.append(text)
             self._chars += len(text)
             if self._chars >= BATCH_CHARS:
-                self.hand_over()
+                self._hand_over()
         return found
 
-    def hand_over(self) -> int:
-        """Have the texts counted that wait for more; return how many numbers there are."""
-        if self._batch:
-            if len(self._running) >= BATCHES_AHEAD:
-                self._take_oldest()
-            self._running.append((self._first, self._pool.submit(self._tokenizer.count_all, self._batch)))
-            self._batch, self._chars, self._first = [], 0, len(self.tokens)
-        return len(self.tokens)
-
     def settle(self, numbers: int) -> None:
-        """Wait until the first so many texts that were handed over are counted."""
+        """Wait until so many texts are counted, the first ones."""
+        if self._first < numbers:
+            self._hand_over()
         while self._running and self._running[0][0] < numbers:
             self._take_oldest()
+
+    def _hand_over(self) -> None:
+        if len(self._running) >= BATCHES_AHEAD:
+            self._take_oldest()
+        self._running.append((self._first, self._pool.submit(self._tokenizer.count_all, self._batch)))
+        self._batch, self._chars, self._first = [], 0, len(self.tokens)
 
     def _take_oldest(self) -> None:
         first, counted = self._running.popleft()

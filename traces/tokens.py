@@ -37,6 +37,9 @@ CHUNK_CHARS = 100_000
 """Longest text that is encoded in one piece. tiktoken's regex engine overflows its stack on runs of about a million
 spaces or tabs; 400,000 are safe."""
 
+TOGETHER_CHARS = 1 << 20
+"""About so much is encoded in one go."""
+
 _BETWEEN = "\0\x1e\x1f"
 """Put between texts that are encoded together, as a token that merges with nothing. No end of it is a start of it, so
 the end of a text cannot make another one of it."""
@@ -66,25 +69,31 @@ class Tokenizer(NamedTuple):
         """`count` of each of `texts`, faster than one by one and without Python's lock where the tokenizer can."""
         if self.count_parts is None:
             return [self.count(text) for text in texts]
+        counts = [0] * len(texts)
         parts: list[str] = []
-        long: list[tuple[int, int]] = []  # (place of a text of several parts, parts of it after the first)
+        owners: list[int] = []
+        chars = 0
         for at, text in enumerate(texts):
             text = plain(text)
-            if len(text) <= CHUNK_CHARS:
-                parts.append(text)
-            else:
-                found = list(chunks(text))
-                long.append((at, len(found) - 1))
-                parts += found
-        counts = self.count_parts(parts)
-        for at, more in long:
-            counts[at : at + more + 1] = [sum(counts[at : at + more + 1])]
+            for part in (text,) if len(text) <= CHUNK_CHARS else chunks(text):
+                parts.append(part)
+                owners.append(at)
+                chars += len(part)
+                if chars >= TOGETHER_CHARS:  # what is joined is never much longer, whatever the text
+                    _add(counts, owners, self.count_parts(parts))
+                    parts, owners, chars = [], [], 0
+        _add(counts, owners, self.count_parts(parts))
         return counts
 
     def encode(self, text: str) -> NDArray[np.uint32]:
         """Token ids of `text` (uint32, one per token); `len` of it equals `count`."""
         parts = [np.array(self.encode_chunk(part), dtype=np.uint32) for part in chunks(plain(text))]
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint32)
+
+
+def _add(counts: list[int], owners: list[int], more: list[int]) -> None:
+    for at, count in zip(owners, more, strict=True):
+        counts[at] += count
 
 
 def plain(text: str) -> str:

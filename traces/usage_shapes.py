@@ -7,7 +7,6 @@ from typing import Any
 
 from traces.usage_counts import MAX_TOKENS, Usage, add_known, count, first, is_disjoint, with_cache
 
-
 _ANTHROPIC = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
 
@@ -15,7 +14,7 @@ def anthropic(usage: Mapping[str, Any], provider: str) -> Usage:
     """Anthropic Messages: three disjoint input parts, several passes in one call added up."""
     fresh, read, written, output = [usage.get(name) for name in _ANTHROPIC]
     if type(fresh) is type(read) is type(written) is type(output) is int and not usage.get("iterations"):
-        plain = 0 <= min(fresh, read, written, output) and max(fresh, read, written, output) < MAX_TOKENS
+        plain = min(fresh, read, written, output) >= 0 and max(fresh, read, written, output) < MAX_TOKENS
         if plain and "output_tokens_details" not in usage and (written or "cache_creation" not in usage):
             return Usage(fresh + read + written, read, written, output)  # nearly all there are, without a second look
     passes = usage.get("iterations")

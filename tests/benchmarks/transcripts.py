@@ -58,17 +58,17 @@ def made(sources: list[Path], copies: int) -> list[Path]:
 def counted_texts(names: list[str]) -> set[str]:
     """The distinct texts that an ingest counts, recorded in a run of its own that is not measured."""
     found: set[str] = set()
-    count = tokens.Tokenizer.count
+    count_all = tokens.Tokenizer.count_all
 
-    def record(tokenizer: tokens.Tokenizer, text: str) -> int:
-        found.add(text)
-        return count(tokenizer, text)
+    def record(tokenizer: tokens.Tokenizer, texts: list[str]) -> list[int]:
+        found.update(texts)
+        return count_all(tokenizer, texts)
 
-    tokens.Tokenizer.count = record  # type: ignore[method-assign]
+    tokens.Tokenizer.count_all = record  # type: ignore[method-assign]
     try:
         ingest(names, None, Options())
     finally:
-        tokens.Tokenizer.count = count  # type: ignore[method-assign]
+        tokens.Tokenizer.count_all = count_all  # type: ignore[method-assign]
     return found
 
 

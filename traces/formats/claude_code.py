@@ -36,6 +36,7 @@ SESSION_SCOPE = "dataset"
 """Session and request keys mean the same in every file."""
 
 COUNTS_BESIDE = True
+MOST_HELD = 10_000
 
 _SUBAGENT_FILE = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/subagents/(?:[^/]+/)*agent-[^/]+$")
 _TYPES = {
@@ -72,16 +73,21 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     parser = LineParser(context)
     store = TranscriptStore()
     ignored: Counter[tuple[str, str]] = Counter()
+    rejects: list[Reject] = []  # told after the last line, so that the whole file is read before its first record
+    parse, add = parser.parse, store.add
     for ordinal, raw in source.lines():
         if raw is None:
-            yield Reject(ordinal, "line is too long")
+            rejects.append(Reject(ordinal, "line is too long"))
             continue
-        if not raw.strip():
+        if not raw or raw.isspace():
             continue
         try:
-            line = parser.parse(ordinal, raw)
+            line = parse(ordinal, raw)
         except ValueError as error:
-            yield Reject(ordinal, str(error))
+            rejects.append(Reject(ordinal, str(error)))
+            if len(rejects) == MOST_HELD:
+                yield from rejects
+                rejects.clear()
             continue
         if isinstance(line, Ignored):
             ignored[line.kind, line.reason] += 1
@@ -89,13 +95,12 @@ def read(source: Source, context: Context) -> Iterator[Record]:
         if not line.session:
             # Nothing has named a session yet: such lines must not meet those of other files.
             line.session = parser.session = f"unnamed:{source.digest().hex()}"
-        store.add(line)
-    texts = parser.parts.counts.hand_over()
+        add(line)
     store.close()
     chains = Chains(store)
+    yield from rejects
     yield from _sessions(chains, _session_of_folder(source.name))
-    parser.parts.counts.settle(texts)
-    store.parts.count(parser.parts.counts.tokens)
+    store.parts.count(parser.parts.counts)
     yield from _requests(chains, Prompts(chains, context.digest))
     blocks = sum(store.calls.lines)
     in_calls = sum(call >= 0 for call in store.lines.call)

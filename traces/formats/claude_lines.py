@@ -115,6 +115,7 @@ class LineParser:
         self._versions: dict[str, str] = {}
         self._interned: dict[str, str] = {}
         self._usage: tuple[Any, Usage] = (None, Usage())
+        self._told = False
 
     def parse(self, ordinal: int, raw: bytes) -> Line | Ignored:
         """Return what the line is.
@@ -137,26 +138,26 @@ class LineParser:
         return Ignored("ignored", "record of another kind")
 
     def _line(self, ordinal: int, kind: str, wire: _Wire) -> Line:
-        if isinstance(wire.sessionId, str) and wire.sessionId != self.session:
-            self.session = self._intern(wire.sessionId)
-        agent = wire.agentId if isinstance(wire.agentId, str) and wire.agentId else None
-        version = self._versions.get(wire.version) if isinstance(wire.version, str) else None
-        if version is None and isinstance(wire.version, str) and _VERSION.fullmatch(wire.version):
+        session, parent, agent = wire.sessionId, wire.parentUuid, wire.agentId
+        if type(session) is str and session != self.session:
+            self.session = self._intern(session)
+        version = self._versions.get(wire.version) if type(wire.version) is str else None
+        if version is None and type(wire.version) is str and _VERSION.fullmatch(wire.version):
             version = self._versions[wire.version] = wire.version
         return Line(
             ordinal,
             kind,
-            wire.uuid if isinstance(wire.uuid, str) else None,
-            wire.parentUuid if isinstance(wire.parentUuid, str) else None,
-            wire.parentUuid is None and kind != "assistant",  # an answer starts nothing
+            wire.uuid if type(wire.uuid) is str else None,
+            parent if type(parent) is str else None,
+            parent is None and kind != "assistant",  # an answer starts nothing
             self.session,
-            agent=self._intern(agent) if agent else None,
-            side=wire.isSidechain is True,
-            at_s=_seconds(wire.timestamp),
-            version=version,
-            meta=wire.isMeta is True,
-            summary=wire.isCompactSummary is True,
-            copied=isinstance(wire.forkedFrom, dict),
+            self._intern(agent) if type(agent) is str and agent else None,
+            wire.isSidechain is True,
+            _seconds(wire.timestamp),
+            version,
+            wire.isMeta is True,
+            wire.isCompactSummary is True,
+            type(wire.forkedFrom) is dict,
         )
 
     def _intern(self, text: str) -> str:
@@ -196,16 +197,18 @@ class LineParser:
         if usage is not None:
             if usage != self._usage[0]:  # each block of an answer repeats it
                 self._usage = usage, normalise(usage, "anthropic")
-            # No prompt has no tokens: figures that are all zero stand for a call whose usage never came.
-            line.usage = self._usage[1] if any(self._usage[1][:5]) else None
+                # No prompt has no tokens: figures that are all zero stand for a call whose usage never came.
+                self._told = any(self._usage[1][:5])
+            line.usage = self._usage[1] if self._told else None
         parts: list[Part] = []
         uses: list[ToolUse] = []
         for block in self.parts.blocks(message.get("content")):
             parts.append(self.parts.block(block, "assistant"))
-            if isinstance(block, dict) and block.get("type") == "tool_use":
+            if type(block) is dict and block.get("type") == "tool_use":
                 uses.append(self._use(block))
         line.parts = tuple(parts)
-        line.uses = tuple(uses)
+        if uses:
+            line.uses = tuple(uses)
         return line
 
     def _use(self, block: dict[str, Any]) -> ToolUse:
@@ -250,7 +253,7 @@ def _message(wire: _Wire) -> dict[str, Any]:
 
 def _seconds(value: object) -> float | None:
     """Seconds since the epoch of an ISO 8601 time with a zone; None for anything else."""
-    if not isinstance(value, str):
+    if type(value) is not str:
         return None
     try:
         moment = datetime.fromisoformat(value)

@@ -10,6 +10,7 @@ from traces.formats.claude_parts import CALL, ELASTIC, IMAGE_TOKENS, Part
 from traces.formats.id_table import IdTable
 from traces.lengths import prompt_estimate
 from traces.records import ROLES
+from traces.text_counts import TextCounts
 from traces.tools import CLASSES, tool_class
 from traces.usage import Usage
 
@@ -38,8 +39,10 @@ class PartTable:
         self.code.append(part.code)
         self.share.append(-1)
 
-    def count(self, tokens: array[int]) -> None:
-        """Take the counts of the texts, by number."""
+    def count(self, counts: TextCounts) -> None:
+        """Take the counts of the texts, waiting for them."""
+        counts.settle(max(self.text, default=-1) + 1)
+        tokens = counts.tokens
         self.counted = array("I", [tokens[text] if text >= 0 else 0 for text in self.text])
         self.text = array("i")
 
@@ -173,28 +176,30 @@ class TranscriptStore:
         self._latest: dict[int, int] = {}
         # Ids are remembered by their hash: among a million lines two share one with a chance of 3 in 10^8.
         self._by_uuid = IdTable()
+        self._used: tuple[int, Usage] = (-1, Usage())  # the usage taken last, and of which call
         self._unresolved: dict[int, int] = {}
         self._replies, self._first_reply = array("I"), array("q", [0])
         self._calls: dict[str, int] = {}
 
     def add(self, line: Line) -> None:
         """Take the next line. A line whose id came before is a copy and only counted."""
-        uuid = None if line.uuid is None else hash(line.uuid)
-        if uuid is not None and self._by_uuid.get(uuid) >= 0:
-            self.repeated += 1
-            return
         lines, at = self.lines, len(self.lines.ordinal)
+        if line.uuid is not None:
+            uuid = hash(line.uuid)
+            if self._by_uuid.get(uuid) >= 0:
+                self.repeated += 1
+                return
+            self._by_uuid.add(uuid, at)
         stream = self._stream_of(line)
         parent = -1
         if line.parent is not None:
             above = hash(line.parent)
             parent = self._by_uuid.get(above)
-            if parent < 0:
+            if parent < 0 or parent == at:
+                parent = -1
                 self._unresolved[at] = above
         if parent < 0 and not line.rooted:
             parent = self._latest.get(stream, -1)
-        if uuid is not None:
-            self._by_uuid.add(uuid, at)
         self._latest[stream] = at
         lines.ordinal.append(line.ordinal)
         lines.flags.append(_flags(line))
@@ -292,11 +297,15 @@ class TranscriptStore:
                 self.tasks.setdefault(use.prompt, []).append(call)
             if use.id:
                 self.users.add(use.id, call)
-        if line.usage is not None:
+        if line.usage is not None and (call, line.usage) != self._used:
             self._use(call, line.usage)
-        calls.model[call] = self.names.position(line.model) or calls.model[call]
-        calls.stop[call] = self.names.position(line.stop_reason) or calls.stop[call]
-        calls.copied[call] |= line.copied
+            self._used = call, line.usage
+        if line.model is not None:
+            calls.model[call] = self.names.position(line.model)
+        if line.stop_reason is not None:
+            calls.stop[call] = self.names.position(line.stop_reason)
+        if line.copied:
+            calls.copied[call] = 1
         if line.at_s is not None and not line.at_s <= calls.last_s[call]:
             calls.last_s[call] = line.at_s
         return call
