@@ -101,7 +101,9 @@ def _in_place(match_tokens: pl.Series) -> pl.Expr:
     alike = pl.col("line_token") + pl.col("line_tokens") + pl.col("resumed_tokens")
     changed = (pl.col("resumed_tokens") > 0) | pl.col("kind").is_not_null()
     further = (pl.col("resumed_tokens") > 0) & (alike > match_tokens + CHANCE_TOKENS)
-    return ((pl.col("start_token") >= match_tokens) & changed) | further | pl.col("keeps_end")
+    # another prompt may by chance share some of the changed line too
+    same_line = (pl.col("line_token") + pl.col("line_tokens") > match_tokens) & pl.col("kind").is_not_null()
+    return ((pl.col("start_token") >= match_tokens) & changed) | same_line | further | pl.col("keeps_end")
 
 
 def divergences(warehouse: Warehouse, question: Question) -> list[dict[str, Any]]:

@@ -204,7 +204,7 @@ def _texts(session: _Session) -> list[int]:
         for i, m in enumerate(session.history)
         if isinstance(m["content"], str)
         and len(m["content"].split()) > 12
-        and not m["content"].startswith(("<system-reminder>", *_SUMMARIES))
+        and not m["content"].startswith("<system-reminder>")
     ]
 
 
@@ -248,8 +248,7 @@ def _summary(session: _Session) -> Place:
 
 
 def _edit(session: _Session) -> Place:
-    # Another last message is what a rewind is; an edit changes what came before it.
-    found = [i for i in _texts(session) if i < len(session.history) - 1]
+    found = _texts(session)
     if not found:
         return None
     at = session.rng.choice(found)
@@ -266,13 +265,6 @@ def _compaction(session: _Session) -> Place:
     if len(session.history) < 12:
         return None
     keep = max(1, len(session.history) // 5)
-    for letters_a_token in (1, 4):
-        sizes = [
-            IMAGE_TOKENS * letters_a_token if isinstance(m["content"], list) else len(m["content"])
-            for m in session.history
-        ]
-        if sum(sizes[-keep:]) > sum(sizes) // 3 or sum(sizes[:-keep]) < letters_a_token * 2 * IMAGE_TOKENS:
-            return None  # what follows could make the prompt as long as it was
     session.history = session.history[-keep:]
     return 1, 0
 

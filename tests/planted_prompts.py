@@ -120,6 +120,23 @@ def _blocks(items: Sequence[Item]) -> list[dict[str, Any]]:
     return out
 
 
+def turns_of(messages: Sequence[dict[str, Any]]) -> list[list[Item]]:
+    """A real conversation (chat messages, texts only) in turns: what comes first, then answers and their inputs."""
+    turns: list[list[Item]] = [[]]
+    for message in messages:
+        content = message.get("content")
+        text = content if isinstance(content, str) else "".join(
+            part.get("text", "") for part in content or [] if isinstance(part, dict)
+        )  # fmt: skip
+        role = message["role"]
+        if role == "assistant" and turns[-1]:
+            turns.append([])
+        turns[-1].append(Item(role if role in ("assistant", "tool") else "user", text))
+    if turns[-1][-1].role == "assistant":
+        turns.pop()
+    return turns
+
+
 def _digest(value: Any) -> int:
     return int(xxhash.xxh3_64_intdigest(value.encode("utf-8", "replace") if isinstance(value, str) else value))
 

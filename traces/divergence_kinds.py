@@ -19,6 +19,7 @@ from traces.divergence_words import (
     in_reminder,
     is_clock,
     is_git_lines,
+    is_image,
     is_nonce,
     is_place,
     is_reminder,
@@ -53,6 +54,10 @@ DROPPED_MESSAGES = 3
 
 FRESH_CHARS = 24
 """A text in the place of dropped messages is at least as long."""
+
+
+LABEL_TAIL = 40
+"""So many characters alike at the end of a message say that it is the same one."""
 
 
 class Side(NamedTuple):
@@ -110,8 +115,12 @@ def name_kind(before: Side, after: Side, shape: Shape) -> str | None:
     dropped = shape.dropped >= DROPPED_MESSAGES or (shape.dropped == 2 and shape.share >= 0.25)
     if dropped and shape.skips:
         return "compaction"
-    if _summarised(before, after, shape) or (dropped and shape.kept and len(_message(after)) >= FRESH_CHARS):
+    if _summarised(before, after, shape):
         return "summary"
+    if dropped and shape.kept and len(_message(after)) >= FRESH_CHARS:
+        return "compaction" if is_reminder(_message(after)) else "summary"
+    if _injected(before, after, shape):
+        return "reminder"
     if before.text is None or after.text is None:
         return _without_text(before, after, shape)
     ended = None if shape.resumed else _ended(before, after)
@@ -134,7 +143,9 @@ def name_kind(before: Side, after: Side, shape: Shape) -> str | None:
 
 def _summarised(before: Side, after: Side, shape: Shape) -> bool:
     """Whether the later prompt tells a summary there: another one, not the same with a small change."""
-    if not is_summary(_message(after)):
+    if after.text == "" or not is_summary(_message(after)):
+        return False
+    if shape.resumed and shape.dropped <= 0 and _same_but_layout(before.text or "", after.text or ""):
         return False
     if not is_summary(_message(before)) or shape.dropped > 0 or not shape.resumed or shape.whole:
         return True
@@ -148,6 +159,14 @@ def _message(side: Side) -> str:
     ahead = side.ahead.lstrip("\n")
     mark = SPEAKER.match(ahead)
     return side.head + SPEAKER.split(ahead[mark.end() :] if mark else ahead, maxsplit=1)[0].lstrip()
+
+
+def _injected(before: Side, after: Side, shape: Shape) -> bool:
+    """Whether a message more is a reminder, or one less was, whatever else changed right behind it."""
+    if shape.dropped not in (-1, 1) or before.head or after.head:
+        return False
+    more, less = (after, before) if shape.dropped < 0 else (before, after)
+    return more.role in ("user", "system") and is_reminder(more.line) and not is_reminder(less.line)
 
 
 def _ended(before: Side, after: Side) -> tuple[Side, Side] | None:
@@ -165,7 +184,9 @@ def _ended(before: Side, after: Side) -> tuple[Side, Side] | None:
         return before._replace(text=a, line=a), after._replace(text=b, line=b)
     found = difference(a, b)
     label = before.head + found.label
-    if not label.strip() or not (label.endswith("\n") or all(c[:1] in ("", "\n") for c in found.changed)):
+    tail = len(a) - found.high_before
+    same = tail > LABEL_TAIL or 2 * (len(label) + tail) > len(before.head) + max(len(a), len(b))
+    if not label.strip() or not (same or label.endswith("\n") or all(c[:1] in ("", "\n") for c in found.changed)):
         return None
     return before._replace(text=a, line=a), after._replace(text=b, line=b)
 
@@ -229,11 +250,11 @@ def _replaced(before: Side, after: Side) -> str | None:
     gone, new = found.changed
     if REASONING.search(gone[:80]) and not REASONING.search(new):
         return "stripped_reasoning"
-    if IMAGE.search(before.line) and (IMAGE.search(after.line) or not after.line.strip()):
+    if is_image(found):
         return "image"
-    if _in_schema(before, after):
-        return "tool_schema"
     kind = _value(before, after)
+    if kind is None and _in_schema(before, after):
+        return "tool_schema"
     if kind is None and (in_reminder(after.head, found.label, (gone, new)) or _reminded(before, after)):
         return "reminder"
     return kind
@@ -243,7 +264,10 @@ def _tool_lines(before: Side, after: Side) -> bool:
     """Whether both first lines are schemas of tools, changed or not, or the one that was put in or taken out is."""
     lines = [side.line or side.ahead.split("\n", 1)[0] for side in (before, after)]
     told = [bool(SCHEMA.search(line)) for line in lines]
-    return all(told) or any(there and other.text == "" for there, other in zip(told, (after, before), strict=True))
+    within = bool(SCHEMA.search(before.head.rstrip().rsplit("\n", 1)[-1]))
+    return all(told) or any(
+        there and (within or other.text == "") for there, other in zip(told, (after, before), strict=True)
+    )
 
 
 def _in_schema(before: Side, after: Side) -> bool:
@@ -283,20 +307,26 @@ def _of_first_lines(before: Side, after: Side) -> str | None:
     """The kind where the two do not go on alike: the later may just be another prompt, so the first lines have to be
     alike for the most part, or to name what changed."""
     found = difference(before.line, after.line)
-    if found.low in (len(before.line), len(after.line)) or not found.label.strip():
+    if is_git_lines(before.line, after.line, after.head, after.role):
+        return "working_directory"
+    if found.low in (len(before.line), len(after.line)):
         return None
-    if IMAGE.search(before.line) and IMAGE.search(after.line):
+    if not found.label.strip() and is_clock(found):
+        return "clock"
+    if not found.label.strip():
+        return None
+    if is_image(found):
         return "image"
-    if _in_schema(before, after):
-        return "tool_schema"
     named = found.mostly or bool(re.search(r"[:=]\s*\S*$", found.label)) or len(found.label) < 40
     if not named:
         return None
     if is_clock(found):
         return "clock"
-    if is_place(found, after.role) or is_git_lines(before.line, after.line, after.head, after.role):
+    if is_place(found, after.role):
         return "working_directory"
-    return "nonce" if is_nonce(found) else None
+    if is_nonce(found):
+        return "nonce"
+    return "tool_schema" if _in_schema(before, after) else None
 
 
 def _same_but_layout(a: str, b: str, ends: bool = False) -> bool:
@@ -307,7 +337,7 @@ def _same_but_layout(a: str, b: str, ends: bool = False) -> bool:
     if a == b:
         return False
     bare_a, bare_b = _bare(a), _bare(b)
-    if len(bare_a) >= 2 and bare_a == bare_b:
+    if bare_a == bare_b and (len(bare_a) >= 2 or (a.strip() == b.strip() == "" and a != "" != b)):
         return True
     found = difference(a, b)
     alike = difference(bare_a, bare_b).low

@@ -50,13 +50,13 @@ _STATE_LABEL = re.compile(
 )
 _GIT_LINE = re.compile(
     r"\s*(?:[MADRCUT?!]{1,2}|modified:|new file:|deleted:|renamed:|both modified:)\s+\"?[\w./@+-]+\"?(?: -> \S+)?,?\s*"
-    r"|\s*(?:On branch |## |HEAD (?:is|detached)|Your branch |Changes (?:not staged|to be committed)|Untracked files"
-    r"|nothing (?:to commit|added)|no changes added|working tree clean|\(use \"git|(?:Current )?branch:|Status:"
-    r"|Recent commits:|Main branch).*",
+    r"|\s*(?:On branch |## \S+\.\.\.|HEAD (?:is|detached)|Your branch |Changes (?:not staged|to be committed)"
+    r"|Untracked files|nothing (?:to commit|added)|no changes added|working tree clean|\(use \"git|(?:Current )?branch:"
+    r"|Status:|Recent commits:|Main branch).*",
     re.IGNORECASE,
 )
 _ONE_COMMIT = re.compile(r"\s*[0-9a-f]{7,40} \S.*")
-_COMMITS = re.compile(r"\bcommits?\b|\bgit log\b", re.IGNORECASE)
+_COMMITS = re.compile(r"^\W*(?:recent |last |latest )?commits?:?\s*$|\bgit log\b", re.IGNORECASE | re.MULTILINE)
 _REMINDER_TAG = r"<[\w-]*(?:reminder|todos?|notice|todo[-_]list|task[-_]list)[\w -]*>"
 REMINDER = re.compile(
     rf"{_REMINDER_TAG}|^[\W_]*(?:(?:system|user|agent|important|friendly|automated|automatic|harness|tool)[\W_]+){{0,2}}"
@@ -68,6 +68,11 @@ REMINDER = re.compile(
 )
 _STRONG_REMINDER = re.compile(
     rf"{_REMINDER_TAG}|\A[\W_]*(?:\w+[\W_]+){{0,2}}?reminder\b|\A[^\n]{{0,40}}\b(?:to-?do)s?\b[^\n]{{0,40}}:?\s*\n",
+    re.IGNORECASE,
+)
+_HEADLINE = re.compile(
+    r"\A[\W_]*(?:(?:system|user|agent|friendly|automated|automatic|harness|tool)[\W_]+){0,2}"
+    r"(?:reminder|note|notice|important|attention|warning|caution|hint|tip|heads[ -]up)[\W_]*?[:\-–—\]!>]",
     re.IGNORECASE,
 )
 _OPEN_REMINDER = re.compile(r"<([\w-]*(?:reminder|todo)[\w-]*)[^<>]*>(?:(?!</\1>).)*\Z", re.IGNORECASE | re.DOTALL)
@@ -229,6 +234,16 @@ def is_nonce(found: Difference) -> bool:
     return _is_id(a) and _is_id(b)
 
 
+def is_image(found: Difference) -> bool:
+    """Whether an image that is written in the text became another, or a text in its place."""
+    if any(IMAGE.search(text.strip().split("\n", 1)[0][:200]) for text in found.changed):
+        return True
+    last = None
+    for match in IMAGE.finditer(found.label, max(0, found.low - 400)):
+        last = match
+    return last is not None and not re.search(r"[>\])]", found.label[last.end() :])
+
+
 def is_reminder(text: str) -> bool:
     """Whether a text that was put in, or taken out, is a reminder."""
     return bool(REMINDER.search(text[:400]))
@@ -240,6 +255,8 @@ def in_reminder(head: str, line: str, changed: tuple[str, str]) -> bool:
         return True
     paragraph = (head + line).rsplit("\n\n", 1)[-1]
     if _STRONG_REMINDER.search(paragraph) or re.match(r"[\W_]*reminder\b", paragraph, re.IGNORECASE):
+        return True
+    if "\n\n" not in head and _HEADLINE.search(head + line):
         return True
     lines = [one for text in changed for one in text.splitlines() if one.strip()]
     return bool(lines) and all(_TASK.match(one) for one in lines)

@@ -7,6 +7,8 @@ kept too, so that what a change costs can be recomputed without any text.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,11 +112,21 @@ def _in_sessions(session: pl.Series, turn: pl.Series) -> NDArray[np.int64]:
 
 
 class _Vocabulary:
-    """The bytes of every token id, and which hold a line end."""
+    """The bytes of every token id, and which hold a line end; made when the first text is read."""
 
-    def __init__(self, tokens: list[bytes]) -> None:
-        self.tokens = tokens
-        self.line_end = np.array([b"\n" in token for token in tokens], np.bool_)
+    def __init__(self, vocabulary: Callable[[], list[bytes]], single_bytes: bool) -> None:
+        self._vocabulary = vocabulary
+        self.single_bytes = single_bytes  # whether a token is a byte
+
+    @cached_property
+    def tokens(self) -> list[bytes]:
+        """The bytes of each token, by its id."""
+        return self._vocabulary()
+
+    @cached_property
+    def line_end(self) -> NDArray[np.bool_]:
+        """Whether a token holds a line end, by its id."""
+        return np.array([b"\n" in token for token in self.tokens], np.bool_)
 
     def text(self, units: NDArray[np.uint64]) -> str | None:
         """The text of token ids; None where they are no ids of this vocabulary."""
@@ -146,7 +158,7 @@ class _Texts:
                 vocabulary = load_tokenizer(name or "").vocabulary
             except ValueError:
                 vocabulary = None
-            self._known[name] = None if vocabulary is None else _Vocabulary(vocabulary())
+            self._known[name] = None if vocabulary is None else _Vocabulary(vocabulary, name == "bytes")
         return self._known[name]
 
 
@@ -166,10 +178,14 @@ def _place(
     tail_q, tail_k = common_tail(q.id, q.explicit, k.id, k.explicit, at, window)
     if tail_q < 0 and words is not None:  # its last token may have become part of another
         tail_q, tail_k = common_tail(q.id[:-1], q.explicit[:-1], k.id, k.explicit, at, window)
+    if tail_q < 0 and _in_last(q, k, at):
+        tail_q, tail_k = _last_tail(q, k, at, span.least // 2)
     role_q, role_k = _role(q, at), _role(k, at)
     kind = None
     if native == 1:
         shape = _shape(q, k, at, span, int(tail_q), int(tail_k), words, compaction)
+        if span.alike > 0 and not shape.resumed:
+            span = span._replace(cut_q=span.first_q, cut_k=span.first_k, alike=0)
         stop_q, stop_k = span.cut_q, span.cut_k
         if span.alike == 0 and tail_q >= 0 and shape.dropped <= 0:
             stop_q, stop_k = int(tail_q), int(tail_k)
@@ -195,20 +211,26 @@ def _shape(
     q: Units, k: Units, at: int, span: _Span, tail_q: int, tail_k: int, words: _Vocabulary | None, compaction: bool
 ) -> Shape:
     """What became of the messages at the place where two prompts part."""
-    resumed = span.alike > 0 or _cut_short(q, k, at)
+    # little that is alike may be what every message has around it, unless one of the two ends with it, or as before
+    strong = span.alike >= 4 * span.least  # so much is no chance
+    over = span.cut_q + span.alike + 1 >= len(q.id)
+    resumed = (span.alike > 0 and (strong or over or tail_q >= 0)) or _cut_short(q, k, at)
     whole = min(span.cut_q, span.cut_k) == span.line == span.framed and _frames(q, span.line, span.line + 1) > 0
     kept = tail_q >= 0
     stop_q, stop_k = (tail_q, tail_k) if kept else (span.cut_q, span.cut_k)
-    strong = span.alike >= 4 * span.least  # so much alike behind the changed lines is no chance
     dropped = _messages(q, span.framed, stop_q, words) - _messages(k, span.framed, stop_k, words) if kept else 0
     skips = False
     if dropped > 1 or not (kept or strong):
         behind = _message_end(q, at) if (q.role == TEMPLATE).any() else at + 1
-        first = min(stop_k if kept else len(k.id), _message_end(k, at), at + 16 * span.least)
+        first = min(stop_k if kept else len(k.id), max(_message_end(k, at), at + 2 * span.least), at + 16 * span.least)
         share, place = found_ahead(
-            q.id, q.explicit, k.id, k.explicit, at, first, behind, max(1, span.least // 2)
+            q.id, q.explicit, k.id, k.explicit, at, first, behind, span.least
         )  # fmt: skip
-        skips = share >= 0.5 and (dropped > 1 or place >= 0)
+        skips = share >= 0.5 and (place >= 0 or (kept and stop_k - at < span.least))
+        if not skips:  # the first words are those of a kept message, the rest of it changed too
+            half = span.least // 2
+            share, place = found_ahead(q.id, q.explicit, k.id, k.explicit, at, at + half, behind, half)
+            skips = place >= 0 and at + half <= len(k.id)
         if skips and not kept:
             stop_q, stop_k = int(place), at
             dropped = _messages(q, span.framed, stop_q, words)
@@ -236,6 +258,20 @@ def _in_last(q: Units, k: Units, at: int) -> bool:
     if not 0 < at < min(len(q.id), len(k.id)):
         return False
     return not (q.role[at:] == TEMPLATE).any() and bool((q.role == TEMPLATE).any())
+
+
+def _last_tail(q: Units, k: Units, at: int, least: int) -> tuple[int, int]:
+    """Where the end of the earlier prompt's last message, which is the end of the same message in the later prompt too,
+    begins in both; (-1, -1) where it is another message: less than `least` units are alike there, and less than half of
+    it in all."""
+    stop_q, stop_k = len(q.id), _message_end(k, at)
+    size = min(stop_q, stop_k) - at
+    differ = q.id[stop_q - size : stop_q][::-1] != k.id[stop_k - size : stop_k][::-1]
+    alike = int(differ.argmax()) if differ.any() else size
+    framing = np.flatnonzero(q.role[:at] == TEMPLATE)
+    begin = int(framing[-1]) + 1 if framing.size else 0
+    same = alike >= max(1, least) or 2 * (at - begin + alike) >= max(stop_q, stop_k) - begin
+    return (stop_q - alike, stop_k - alike) if same else (-1, -1)
 
 
 def _message_end(units: Units, at: int) -> int:
@@ -326,7 +362,7 @@ def _line_ends(units: Units, native: int, words: _Vocabulary | None) -> NDArray[
         # what frames a message is no line of its own
         ends &= units.role != TEMPLATE
         ends[-1] = True
-    if words is not None and count:
+    if words is not None and units.explicit.any():
         known = units.explicit & (units.id < len(words.tokens))
         ends[known] |= words.line_end[units.id[known].astype(np.int64)]
     return ends
@@ -356,7 +392,7 @@ def _span(q: Units, k: Units, at: int, native: int, words: _Vocabulary | None) -
     while framed > 0 and k.role[framed - 1] == TEMPLATE:
         framed -= 1  # a message that is put in, or taken out, goes with its frame
     cuts_q, cuts_k = _cuts(q, ends_q, framed, line, at, native), _cuts(k, ends_k, framed, line, at, native)
-    single_bytes = words is not None and len(words.tokens) <= 256
+    single_bytes = words is not None and words.single_bytes
     least = max(1, (4 * LEAST_ALIKE_TOKENS if single_bytes else LEAST_ALIKE_TOKENS) // native)
     cut_q, cut_k, alike = resume(q.id, q.explicit, k.id, k.explicit, cuts_q, cuts_k, at, least)
     if min(cut_q, cut_k) == framed:

@@ -149,11 +149,12 @@ def resume(
 @njit(cache=True)
 def common_tail(ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, at: Any, window: Any) -> Any:
     """Where the end of q that stands in k too begins, in both; (-1, -1) where its last `window` units, behind `at`,
-    stand nowhere in k behind `at`."""
+    stand nowhere in k behind `at`. Where they do several times, the place with most alike before it."""
     size = min(window, len(ids_q) - at)
     if size < window // 4 or size < 1:
         return -1, -1
     first = len(ids_q) - size
+    longest, found = -1, -1
     for b in range(at, len(ids_k) - size + 1):
         i = 0
         while i < size and ids_q[first + i] == ids_k[b + i] and explicit_q[first + i] == explicit_k[b + i]:
@@ -167,8 +168,9 @@ def common_tail(ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, at: An
                 and explicit_q[first - back - 1] == explicit_k[b - back - 1]
             ):
                 back += 1
-            return first - back, b - back
-    return -1, -1
+            if back > longest:
+                longest, found = back, b
+    return (first - longest, found - longest) if found >= 0 else (-1, -1)
 
 
 @njit(cache=True)
@@ -176,7 +178,7 @@ def found_ahead(
     ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, start: Any, stop: Any, behind: Any, window: Any
 ) -> Any:
     """Of the stretch of k from `start` to `stop`, cut into windows, the share that stands somewhere in q from `behind`
-    on; and where the first of them that is found does, -1 if none. Of a stretch shorter than a window all is found."""
+    on; and where the first of them does, or the second; -1 if neither. Of less than a window all is found."""
     tried, met, first = 0, 0, -1
     for begin in range(start, stop - window + 1, window):
         tried += 1
@@ -186,7 +188,7 @@ def found_ahead(
                 i += 1
             if i == window:
                 met += 1
-                if first < 0:
+                if first < 0 and tried <= 2:
                     first = a
                 break
     return (met / tried if tried else 1.0), first
