@@ -21,18 +21,21 @@ def against(target: dict[str, Any], made: Warehouse) -> list[dict[str, Any]]:
     return rows(target, profile(made, asked["block_size"], asked["arrivals"]))
 
 
-def rows(target: dict[str, Any], observed: dict[str, Any]) -> list[dict[str, Any]]:
+def rows(
+    target: dict[str, Any], observed: dict[str, Any], quantities: tuple[tuple[str, ...], ...] = QUANTITIES,
+    figures: tuple[str, ...] = FIGURES,
+) -> list[dict[str, Any]]:  # fmt: skip
     """A row per mean, quantile and rate that the target has: figure, target, observed, error, interval, holds.
 
     `holds` where the observed figure is within 3 % of the target or inside its interval (95 %); for rates within a
     point or inside their interval.
     """
     found = []
-    for path in QUANTITIES:
+    for path in quantities:
         a, b = _at(target["overall"], path), _at(observed["overall"], path)
         if a is None:
             continue
-        for name in FIGURES:
+        for name in figures:
             low, high = a["interval"][name]
             found.append(_row(".".join((*path, name)), a[name], None if b is None else b[name], low, high, TOLERANCE))
     a, b = target["overall"], observed["overall"]

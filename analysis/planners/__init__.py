@@ -73,7 +73,7 @@ TARGETS: dict[str, Target] = {
     "vidur": Target("vidur", "write", "trace", "arrival, prefill and decode tokens as CSV: Vidur trace_replay"),
     "burstgpt": Target("burstgpt", "write", "trace", "BurstGPT CSV: AIPerf burst_gpt_trace, vllm bench serve burstgpt"),
     "aiperf-agentic-code": Target(
-        "aiperf", "write_agentic_code", "profile", "configuration of aiperf synthesize agentic-code"
+        "agentic_code", "write_agentic_code", "profile", "configuration of aiperf synthesize agentic-code"
     ),
     "aisimulate": Target("aisimulate", "write", "profile", "AISimulate YAML: synthetic sessions at the profile's rate"),
     "aiconfigurator": Target(

@@ -21,15 +21,6 @@ found["dag-jsonl"] = sum(
     len(c[0].turns) if isinstance(c, list) else len(c.turns) for c in loader.load_dataset().values()
 )
 aiperf = Path(sys.executable).with_name("aiperf")
-made = folder / "aiperf-synthetic"
-made.mkdir(exist_ok=True)
-subprocess.run(
-    [aiperf, "synthesize", "agentic-code", "--config", folder / "aiperf-agentic-code", "--num-sessions", "40",
-     "--output", made],
-    check=True, capture_output=True,
-)  # fmt: skip
-rows = next(made.rglob("*.jsonl"))
-found["agentic-code"] = len(rows.read_text().splitlines())
 report = folder / "aiperf-analyze.json"
 block = json.loads((folder / "block").read_text())
 subprocess.run(
