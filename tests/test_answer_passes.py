@@ -181,6 +181,50 @@ def test_a_transcript_of_a_stream_counts_each_pass(tmp_path: Path) -> None:
     assert _shared(tmp_path, table, 2, 3) == 229
 
 
+def test_a_claude_code_transcript_counts_each_pass(tmp_path: Path) -> None:
+    def line(at: int, kind: str, message: dict[str, Any]) -> dict[str, Any]:
+        ids = {"uuid": f"u{at}", "parentUuid": f"u{at - 1}" if at else None, "sessionId": "s", "isSidechain": False}
+        return {"type": kind, **ids, "timestamp": f"2026-01-01T00:00:0{at}Z", "version": "2.1.0", "message": message}
+
+    def answer(at: int, usage: dict[str, Any]) -> dict[str, Any]:
+        content = [{"type": "text", "text": "Hello!"}]
+        told = {"id": f"msg_{at}", "role": "assistant", "model": "claude-x", "content": content, "usage": usage}
+        return line(at, "assistant", {**told, "stop_reason": "end_turn"})
+
+    def person(at: int) -> dict[str, Any]:
+        return line(at, "user", {"role": "user", "content": f"Go on {at}"})
+
+    declined = [
+        _usage(2, 0, 50_000, 1, type="message", model="claude-y"),
+        _usage(2, 20, 50_000, 6, type="fallback_message"),
+    ]
+    rows = [
+        person(0),
+        answer(1, _usage(3, 50_000, 0, 9, iterations=[_usage(3, 50_000, 0, 9, type="message")])),
+        person(2),
+        answer(3, _usage(2, 20, 50_000, 6, iterations=declined)),
+        person(4),
+        answer(5, _usage(229, 0, 0, 5, iterations=[COMPACTION, ANSWER])),
+        person(6),
+        answer(7, _usage(250, 0, 0, 7)),
+    ]
+    receipt, table = read(tmp_path, lines(tmp_path / "s.jsonl", rows))
+    assert receipt["formats"] == {"claude_code": 1}
+    assert receipt["records"]["used"] == 10
+    assert table.select(COLUMNS).rows() == [
+        (50_003, 0, 50_000, 9, "end_turn", False),
+        (50_002, 50_000, 0, 1, "tool_use", False),
+        (50_022, 50_000, 20, 6, "end_turn", False),
+        (55_196, 0, 55_096, 131, "compaction", False),
+        (229, 0, 0, 5, "end_turn", True),
+        (250, 0, 0, 7, "end_turn", False),
+    ]
+    assert table["model"].to_list() == ["claude-x", "claude-y", "claude-x", "claude-x", "claude-x", "claude-x"]
+    assert table["prefix_tokens"].to_list() == table["input_tokens"].to_list()
+    assert _shared(tmp_path, table, 2, 3) == 50_022
+    assert _shared(tmp_path, table, 4, 5) == 229
+
+
 def test_litellm_adds_the_passes_up_and_they_are_told_apart_again(tmp_path: Path) -> None:
     row = {
         "id": "chatcmpl-1", "call_type": "acompletion", "status": "success", "custom_llm_provider": "anthropic",

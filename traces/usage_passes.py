@@ -38,6 +38,8 @@ def passes(usage: object) -> list[Pass]:
     told = usage.get("iterations") if isinstance(usage, Mapping) else None
     if not isinstance(usage, Mapping) or not isinstance(told, list) or not told:
         return []
+    if len(told) == 1 and isinstance(told[0], Mapping) and told[0].get("type") not in APART:
+        return []  # nearly always: one pass, which the outer figures tell
     found = []
     for one in told:
         counts = normalise(one, "anthropic") if isinstance(one, Mapping) else Usage()
@@ -45,8 +47,6 @@ def passes(usage: object) -> list[Pass]:
             return []
         found.append(Pass(_text(one.get("type")) or "message", counts, _text(one.get("model"))))
     served = [one for one in found if one.kind not in APART]
-    if len(found) == 1 and served:
-        return []
     outer = normalise({name: value for name, value in usage.items() if name != "iterations"}, "anthropic")
     sums = [_input(found), _input(served), served[-1].usage.input_tokens if served else 0]
     if outer.input_tokens is not None and outer.input_tokens not in sums:

@@ -17,9 +17,10 @@ from traces.formats.claude_chains import Chain, Chains
 from traces.formats.claude_lines import Ignored, LineParser
 from traces.formats.claude_prompts import Prompts
 from traces.formats.claude_store import META, RESULT, TranscriptStore
-from traces.records import Context, Record, Reject, Request, Session, Skipped
+from traces.records import Base, Context, Piece, Prompt, Record, Reject, Request, Session, Skipped
 from traces.tools import CLASSES, work_of
 from traces.usage import Usage
+from traces.usage_passes import Pass
 
 if TYPE_CHECKING:
     from traces.sources import Source
@@ -143,7 +144,37 @@ def _sessions(chains: Chains, folder: str | None) -> Iterator[Record]:
 
 def _requests(chains: Chains, prompts: Prompts) -> Iterator[Record]:
     for call in range(len(chains.store.calls)):
-        yield _request(chains, prompts, call)
+        last = _request(chains, prompts, call)
+        told = chains.store.passes.get(call, ())
+        for place, one in enumerate(told):
+            yield _pass(chains, prompts, call, last, place, one)
+        yield last._replace(compaction=True) if told and told[-1].kind == "compaction" else last
+
+
+def _pass(chains: Chains, prompts: Prompts, call: int, last: Request, place: int, one: Pass) -> Request:
+    """A pass of an answer before its last: sent the prompt that the call extends, and what nobody logged."""
+    parent, total = chains.parent[call], one.usage.input_tokens or 0
+    length = (chains.store.calls.input_tokens(parent) if parent >= 0 else None) or 0
+    base = Base(chains.store.calls.key[parent], False) if 0 < length <= total else None
+    key = f"{last.key}|{place}"
+    rest = Piece(prompts.digest(f"hidden in:{key}"), total - (length if base else 0), "unobserved")
+    return Request(
+        key=key,
+        session_key=last.session_key,
+        ordinal=last.ordinal,
+        arrival_s=last.arrival_s,
+        model=one.model or last.model,
+        input_tokens=one.usage.input_tokens,
+        cache_read_tokens=one.usage.cache_read_tokens,
+        cache_write_tokens=one.usage.cache_write_tokens,
+        output_tokens=one.usage.output_tokens,
+        output_complete=None if one.usage.output_tokens is None else True,
+        prompt=Prompt((rest,) if rest.tokens else (), base, "no_head") if rest.tokens or base else None,
+        trigger=last.trigger,
+        stop_reason="tool_use" if one.kind == "message" else one.kind,
+        dedupe_key=None if last.dedupe_key is None else f"{last.dedupe_key}|{place}",
+        copy_rank=last.copy_rank,
+    )
 
 
 def _request(chains: Chains, prompts: Prompts, call: int) -> Request:

@@ -15,6 +15,7 @@ from traces.formats.claude_parts import Part, PartReader
 from traces.records import Context
 from traces.sources import parse_json
 from traces.usage import Usage, normalise
+from traces.usage_passes import Pass, passes
 
 STOP_REASONS = {
     "end_turn",
@@ -65,6 +66,7 @@ class Line(msgspec.Struct, gc=False):
     call: str | None = None  # assistant: message id
     uses: tuple[ToolUse, ...] = ()
     usage: Usage | None = None
+    passes: tuple[Pass, ...] = ()  # those of its answer before the last, whose counts are `usage`
     model: str | None = None
     stop_reason: str | None = None
 
@@ -115,6 +117,7 @@ class LineParser:
         self._versions: dict[str, str] = {}
         self._interned: dict[str, str] = {}
         self._usage: tuple[Any, Usage] = (None, Usage())
+        self._passes: tuple[Pass, ...] = ()
         self._told = False
 
     def parse(self, ordinal: int, raw: bytes) -> Line | Ignored:
@@ -196,10 +199,11 @@ class LineParser:
         usage = message.get("usage")
         if usage is not None:
             if usage != self._usage[0]:  # each block of an answer repeats it
-                self._usage = usage, normalise(usage, "anthropic")
+                *before, last = passes(usage) or [Pass("message", normalise(usage, "anthropic"))]
+                self._usage, self._passes = (usage, last.usage), tuple(before)
                 # No prompt has no tokens: figures that are all zero stand for a call whose usage never came.
                 self._told = any(self._usage[1][:5])
-            line.usage = self._usage[1] if self._told else None
+            line.usage, line.passes = self._usage[1] if self._told else None, self._passes
         parts: list[Part] = []
         uses: list[ToolUse] = []
         for block in self.parts.blocks(message.get("content")):

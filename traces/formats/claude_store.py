@@ -13,6 +13,7 @@ from traces.records import ROLES
 from traces.text_counts import TextCounts
 from traces.tools import CLASSES, tool_class
 from traces.usage import Usage
+from traces.usage_passes import Pass
 
 USER, ASSISTANT, BOUNDARY, SUMMARY, META, ASIDE, RESULT, MISSING = (1 << bit for bit in range(8))
 """Flags of a line. `MISSING`: it hangs on a line that is in no place of this file."""
@@ -176,6 +177,9 @@ class TranscriptStore:
         self._latest: dict[int, int] = {}
         # Ids are remembered by their hash: among a million lines two share one with a chance of 3 in 10^8.
         self._by_uuid = IdTable()
+        self.passes: dict[
+            int, tuple[Pass, ...]
+        ] = {}  # of the few answers that several passes made: those before the last
         self._used: tuple[int, Usage] = (-1, Usage())  # the usage taken last, and of which call
         self._unresolved: dict[int, int] = {}
         self._replies, self._first_reply = array("I"), array("q", [0])
@@ -300,6 +304,8 @@ class TranscriptStore:
         if line.usage is not None and (call, line.usage) != self._used:
             self._use(call, line.usage)
             self._used = call, line.usage
+        if line.passes:
+            self.passes[call] = line.passes
         if line.model is not None:
             calls.model[call] = self.names.position(line.model)
         if line.stop_reason is not None:
