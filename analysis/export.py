@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from analysis.outgoing import Scaling, outgoing
 from analysis.planners import Written, target, writer
@@ -30,9 +31,27 @@ def export(
     if found.block is not None and block_size not in (None, found.block):
         raise BadQuestion(f"{to} has blocks of {found.block} tokens, not {block_size}")
     if found.takes == "profile":
-        from analysis.profile import profile
-
-        return writer(to)(profile(warehouse, block_size, scaling.arrivals), path)
+        return _of_profile(warehouse, to, path, block_size, scaling)
     out = outgoing(warehouse, found.block or block_size, scaling)
     written = writer(to)(out, path)
+    return written._replace(notes=[*out.notes, *written.notes])
+
+
+def _of_profile(warehouse: Warehouse, to: str, path: Path, block_size: int | None, scaling: Scaling) -> Written:
+    """Write a profile target: of the dataset, or of what the scaling leaves of it."""
+    from analysis.profile import profile
+
+    if not scaling.chooses():
+        return writer(to)(profile(warehouse, block_size, scaling.arrivals), path)
+    from analysis.subset import subset
+
+    out = outgoing(warehouse, block_size, scaling)
+    with TemporaryDirectory() as scratch:
+        chosen = subset(warehouse, out, Path(scratch) / "subset")
+        try:
+            made = profile(chosen, block_size)
+        finally:
+            chosen.close()
+    made["definition"]["arrivals"] = scaling.arrivals
+    written = writer(to)(made, path)
     return written._replace(notes=[*out.notes, *written.notes])

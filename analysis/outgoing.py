@@ -27,6 +27,7 @@ class Scaling(NamedTuple):
         sessions: keep so many families, drawn by `seed`.
         context_cap: leave out requests whose prompt has more tokens.
         window: keep what arrives in it ("from:T,to:T" or "last:F"), before the rate is changed.
+        where: keep requests of these (axis, value) pairs; values of one axis are alternatives, as in a question.
     """
 
     arrivals: str = "recorded"
@@ -35,6 +36,11 @@ class Scaling(NamedTuple):
     context_cap: int | None = None
     window: str = "all"
     seed: int = 0
+    where: tuple[tuple[str, str], ...] = ()
+
+    def chooses(self) -> bool:
+        """Whether it leaves anything out or changes when sessions start, beside naming an arrival model."""
+        return self._replace(arrivals="recorded", seed=0) != Scaling()
 
 
 class Row(NamedTuple):
@@ -124,7 +130,8 @@ def outgoing(warehouse: Warehouse, block_size: int | None = None, scaling: Scali
     scaling = scaling or Scaling()
     if scaling.rate <= 0:
         raise BadQuestion("--rate must be above 0: 2 makes sessions start twice as often")
-    prepared = warehouse.prepare(Question(block_size, scaling.arrivals))
+    question = Question(block_size, scaling.arrivals, where=scaling.where)
+    prepared = warehouse.prepare(question)
     loaded, arrived = warehouse.loaded(), warehouse.arrived(scaling.arrivals)
     family = family_codes(loaded)
     alone = family < 0
@@ -144,13 +151,18 @@ def outgoing(warehouse: Warehouse, block_size: int | None = None, scaling: Scali
     )[arrived.order]  # fmt: skip
     notes: list[str] = []
     before = _Figures.of(loaded, prepared.block_size, frame)
+    if scaling.where:
+        rows = warehouse.sql("SELECT row FROM selected", question)["row"]
+        frame = frame.filter(pl.col("row").is_in(rows.to_list()))
+        named = ", ".join(f"{axis}={value}" for axis, value in scaling.where)
+        notes.append(f"{frame.height:,} requests are of {named}; what the others shared with them is not written")
     frame = _chosen(frame, scaling, notes)
     if frame.is_empty():
         raise BadQuestion("nothing is left to export: every request was left out (" + "; ".join(notes) + ")")
     frame = _faster(frame, scaling.rate)
     frame = _linked(frame, loaded.tree)
     after = _Figures.of(loaded, prepared.block_size, frame.select("row", "leaf", "tokens"))
-    if scaling.sessions is not None or scaling.context_cap is not None or scaling.window != "all":
+    if scaling.where or scaling.sessions is not None or scaling.context_cap is not None or scaling.window != "all":
         notes.append(before.change(after))
     if prepared.unanchored:
         notes.append(

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from app.options import BadData, Size, opened
+from app.options import BadData, Size, filters_of, opened
 from app.terminal import emit_json, emit_rows
 
 
@@ -22,13 +22,14 @@ from app.terminal import emit_json, emit_rows
 @click.option("--sessions", type=click.IntRange(1), help="Keep so many top-level sessions, drawn at random.")
 @click.option("--context-cap", type=Size(), help="Leave out requests with longer prompts.")
 @click.option("--window", default="all", show_default=True, help="all | last:F | from:T,to:T (seconds).")
+@click.option("--where", multiple=True, metavar="AXIS=VALUE", help="Only these requests (repeatable).")
 @click.option("--block-size", type=Size(), help="Tokens a block holds [largest native block; 64 for text].")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the draw of --sessions.")
 @click.option("--list", "list_all", is_flag=True, help="List the targets with a line each.")
 @click.option("--json", "as_json", is_flag=True, help="What was written as one JSON object.")
 def export_command(
     dataset: str | None, target: str | None, output: str | None, block_size: int | None, list_all: bool, as_json: bool,
-    **scaling: Any,
+    where: tuple[str, ...], **scaling: Any,
 ) -> None:  # fmt: skip
     """Write DATASET for a planner or load generator. No text, names or hashes of text are written.
 
@@ -38,6 +39,7 @@ def export_command(
       tracetower export mine --to weka -o sessions
       tracetower export mine --to mooncake -o trace.jsonl --arrivals poisson:60 --context-cap 128k
       tracetower export mine --to aiconfigurator -o plan.sh
+      tracetower export mine --to weka -o edited --where trajectory_type=edited
     """
     from analysis.planners import TARGETS
 
@@ -53,7 +55,8 @@ def export_command(
     from analysis.question import BadQuestion
 
     try:
-        written = export(opened(dataset), target, Path(output), block_size, Scaling(**scaling))
+        chosen = Scaling(where=filters_of(where), **scaling)
+        written = export(opened(dataset), target, Path(output), block_size, chosen)
     except BadQuestion as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:

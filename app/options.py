@@ -105,6 +105,26 @@ def question_options(command: F) -> F:
     return command
 
 
+def filters_of(texts: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """(axis, value) of each AXIS=VALUE.
+
+    Raises:
+        click.UsageError: for a text that is none, or an unknown axis.
+    """
+    from analysis.question import check_axis
+
+    where = []
+    for text in texts:
+        axis, sign, value = text.partition("=")
+        if not sign:
+            raise click.UsageError(f"--where {text!r} is not AXIS=VALUE")
+        try:
+            where.append((check_axis(axis), value))
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+    return tuple(where)
+
+
 def question_of(options: dict[str, Any]) -> Question:
     """Take the question's options out of a command's options.
 
@@ -113,17 +133,9 @@ def question_of(options: dict[str, Any]) -> Question:
     """
     from zoneinfo import ZoneInfo
 
-    from analysis.question import DEFINITIONS, Question, check_axis
+    from analysis.question import DEFINITIONS, Question
 
-    where = []
-    for text in options.pop("where"):
-        axis, sign, value = text.partition("=")
-        if not sign:
-            raise click.UsageError(f"--where {text!r} is not AXIS=VALUE")
-        try:
-            where.append((check_axis(axis), value))
-        except ValueError as error:
-            raise click.UsageError(str(error)) from None
+    where = filters_of(options.pop("where"))
     definition = options.pop("definition")
     if definition not in DEFINITIONS:
         raise click.UsageError(f"unknown definition {definition!r}. Known: {', '.join(DEFINITIONS)}")
@@ -132,9 +144,7 @@ def question_of(options: dict[str, Any]) -> Question:
         ZoneInfo(zone)
     except (KeyError, ValueError, OSError):
         raise click.UsageError(f"unknown time zone {zone!r}: write UTC, Europe/Berlin, …") from None
-    return Question(
-        options.pop("block_size"), options.pop("arrivals"), options.pop("window"), definition, tuple(where), zone
-    )
+    return Question(options.pop("block_size"), options.pop("arrivals"), options.pop("window"), definition, where, zone)
 
 
 def opened(path: str) -> Warehouse:

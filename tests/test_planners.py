@@ -255,6 +255,26 @@ def test_scaling_and_what_it_changed(weka: Warehouse, tmp_path: Path) -> None:
     assert not (tmp_path / "d.jsonl").exists()
 
 
+def test_only_requests_of_a_group(trace: Warehouse, tmp_path: Path) -> None:
+    where = (("transition", "first"),)
+    written = export(trace, "mooncake", tmp_path / "m", 4, Scaling(where=where))
+    assert [row["input_length"] for row in lines(tmp_path / "m")] == [10, 10]
+    assert "2 of 3 requests and 20 of 37 input tokens" in " ".join(written.notes)
+    with pytest.raises(BadQuestion, match="nothing is left"):
+        export(trace, "mooncake", tmp_path / "n", 4, Scaling(where=(("transition", "edit"),)))
+
+
+def test_a_profile_target_is_of_what_scaling_leaves(trace: Warehouse, tmp_path: Path) -> None:
+    whole = export(trace, "aiconfigurator", tmp_path / "whole", 4)
+    some = export(trace, "aiconfigurator", tmp_path / "some", 4, Scaling(context_cap=10, rate=2))
+    isl = [re.findall(r"default .* --isl (\d+)", (tmp_path / n).read_text()) for n in ("whole", "some")]
+    assert isl == [["10", "17"], ["10"]]
+    assert "2 of 3 requests" in " ".join(some.notes)
+    assert "2 of 3 requests" not in " ".join(whole.notes)
+    # two requests 1.5 s apart, twice as fast
+    assert "--target-request-rate 1.33333" in (tmp_path / "some").read_text()
+
+
 @pytest.mark.parametrize("to", TARGETS)
 def test_every_target_writes_numbers_only(text: Warehouse, tmp_path: Path, to: str) -> None:
     path = tmp_path / "out"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 import tempfile
 import zipfile
 from pathlib import Path
@@ -75,7 +76,7 @@ def _zip(files: list[Path]) -> bytes:
 
 
 def _choose() -> tuple[str, Any]:
-    """(target, scaling without its arrivals and window)."""
+    """(target, scaling without its arrivals, window and filters)."""
     from analysis.outgoing import Scaling
     from analysis.planners import TARGETS
 
@@ -84,21 +85,20 @@ def _choose() -> tuple[str, Any]:
         "Target", list(TARGETS), key="to", bind="query-params",
         help="A trace replays these requests; a profile makes requests like them.",
     )  # fmt: skip
-    trace = TARGETS[to].takes == "trace"
     kept = sessions.number_input(
-        "Sessions", 1, None, None, key="export-sessions", placeholder="all", disabled=not trace,
+        "Sessions", 1, None, None, key="export-sessions", placeholder="all",
         help="Keep so many top-level sessions, drawn at random.",
     )  # fmt: skip
     longest = cap.number_input(
-        "Context cap (tokens)", 1, None, None, key="export-cap", placeholder="none", disabled=not trace,
+        "Context cap (tokens)", 1, None, None, key="export-cap", placeholder="none",
         help="Leave out requests with longer prompts.",
     )  # fmt: skip
     faster = rate.number_input(
-        "Rate ×", 0.01, 100.0, 1.0, key="export-rate", disabled=not trace,
+        "Rate ×", 0.01, 100.0, 1.0, key="export-rate",
         help="Start sessions so many times as often; the times inside a session are kept.",
     )  # fmt: skip
     st.caption(TARGETS[to].line)
-    return to, Scaling(rate=float(faster), sessions=kept, context_cap=longest) if trace else Scaling()
+    return to, Scaling(rate=float(faster), sessions=kept, context_cap=longest)
 
 
 def _command(asked: sidebar.Asked, to: str, scaling: Any) -> str:
@@ -115,16 +115,17 @@ def _command(asked: sidebar.Asked, to: str, scaling: Any) -> str:
         words.append(f"--context-cap {scaling.context_cap}")
     if scaling.rate != 1:
         words.append(f"--rate {scaling.rate:g}")
+    words += [f"--where {shlex.quote(f'{axis}={value}')}" for axis, value in scaling.where]
     return " ".join(words)
 
 
 with sidebar.page(LEAD):
     asked = sidebar.ask()
     sidebar.facts_line(asked)
-    if asked.question.where:
-        st.caption("Filters choose what the other pages show; an export takes all requests of the window.")
     to, scaling = _choose()
-    scaling = scaling._replace(arrivals=asked.question.arrivals, window=asked.question.window)
+    scaling = scaling._replace(
+        arrivals=asked.question.arrivals, window=asked.question.window, where=asked.question.where
+    )
     key = f"export {to} {scaling!r} {asked.question.block_size}"
     if st.button("Write it", type="primary", key="export-go") or asked.desk.answered(key):
         with st.spinner("Writing …"):
