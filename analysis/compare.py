@@ -15,6 +15,13 @@ from analysis.warehouse import Warehouse
 DURATION_RATIO = 2.0
 """Traces whose durations differ by more are warned about."""
 
+MEANING = {
+    "difference": "b - a",
+    "interval": "95 %, null where a side has none: each side by resampling its top-level sessions whole (Poisson "
+    "bootstrap), the difference from both as independent samples (Zou and Donner 2008)",
+    "verdict": "differs where the interval does not hold 0",
+}
+
 COVERAGE_DIFFERENCE = 0.05
 """Shares of known figures that differ by more are warned about."""
 
@@ -29,7 +36,7 @@ def profile_of(side: Warehouse | dict[str, Any], block_size: int | None, arrival
 
 
 def compare(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
-    """Rows (metric, a, b, difference, interval) and warnings of two profiles.
+    """Definition, rows (metric, a, b, difference, interval) and warnings of two profiles.
 
     `difference` is b − a; `interval` its 95 % interval, None where one side has none. An interval that does not hold 0
     is a difference that resampling sessions does not explain.
@@ -64,7 +71,7 @@ def compare(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
     for kind in sorted({*first["transitions"], *second["transitions"]}):
         one, two = (side["transitions"].get(kind, 0.0) for side in (first, second))
         rows.append(_row(f"transition_{kind}", one, two))
-    return {"rows": rows, "warnings": warnings(a, b)}
+    return {"definition": dict(MEANING), "rows": rows, "warnings": warnings(a, b)}
 
 
 def _rates(a: dict[str, Any], b: dict[str, Any], where: str, key: str) -> list[dict[str, Any]]:
@@ -150,6 +157,11 @@ def warnings(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
                 f"duration: {first['duration_s']:,.0f} s against {second['duration_s']:,.0f} s (longer traces meet "
                 "more prefixes again)"
             )
+    if all(first[name] == second[name] for name in ("requests", "main_sessions", "input_tokens", "output_tokens")):
+        found.append(
+            "both have as many requests, sessions and tokens: if they are the same sessions, intervals are wider than "
+            "they need be, since they take the two for independent"
+        )
     for side, name in ((first, "a"), (second, "b")):
         if side["main_sessions"] < 30:
             found.append(f"{name} has {side['main_sessions']} top-level sessions only: its intervals are wide")

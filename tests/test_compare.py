@@ -24,7 +24,9 @@ def test_a_workload_is_itself(tmp_path: Path) -> None:
     for row in found["rows"]:
         if row["interval"] is not None:
             assert row["interval"][0] <= 0 <= row["interval"][1]
-    assert [w for w in found["warnings"] if "top-level sessions only" not in w] == []
+    said = [w for w in found["warnings"] if "top-level sessions only" not in w]
+    assert [w[:41] for w in said] == ["both have as many requests, sessions and "]
+    assert "independent samples" in found["definition"]["interval"]
 
 
 def test_differences_are_b_minus_a(tmp_path: Path) -> None:
