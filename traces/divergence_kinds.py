@@ -217,7 +217,7 @@ def _inserted(before: Side, after: Side, shape: Shape) -> str | None:
         return "whitespace" if said else None
     if side.role == "image" or (IMAGE.search(said[:200]) and not shape.whole):
         return "image"
-    if (a and before.role == "reasoning") or REASONING.search(said[:200]):
+    if side.role == "reasoning" or REASONING.search(said[:200]):
         return "stripped_reasoning"
     if _same_but_layout(before.text or "", after.text or ""):
         return "whitespace"

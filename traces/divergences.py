@@ -194,7 +194,10 @@ def _place(
         before = _side(q, span, span.first_q, stop_q, at, words)
         after = _side(k, span, span.first_k, stop_k, at, words)
         kind = name_kind(before, after, shape)
-    role = role_q if kind == "stripped_reasoning" or role_k == "unknown" else role_k
+    # where something was taken out, what follows it is no part of the change
+    role = role_q if span.cut_k == span.line or kind == "stripped_reasoning" or role_k == "unknown" else role_k
+    if kind == "stripped_reasoning" and "reasoning" in (role_q, role_k):
+        role = "reasoning"
     return (
         role,
         message,
