@@ -209,3 +209,45 @@ def test_a_call_in_a_transcript_and_in_a_proxy_log_is_one(tmp_path: Path) -> Non
     assert set(receipt["formats"]) == {"claude_code", "llm_pairs"}
     assert receipt["records"]["duplicate"] == 1
     assert table.select("input_tokens", "prompt_completeness").rows() == [(10, "full")]
+
+
+def _invocation(at: int, operation: str, sent: Any, answered: Any, **counts: Any) -> dict[str, Any]:
+    return {
+        "schemaType": "ModelInvocationLog",
+        "timestamp": f"2026-01-01T00:00:0{at}Z",
+        "requestId": f"r{at}",
+        "operation": operation,
+        "modelId": "anthropic.claude-x",
+        "input": {"inputContentType": "application/json", "inputBodyJson": sent, **counts},
+        "output": {"outputContentType": "application/json", "outputBodyJson": answered, "outputTokenCount": 6},
+    }
+
+
+def test_bedrocks_model_invocation_log(tmp_path: Path) -> None:
+    question = {"role": "user", "content": [{"text": "What is in a.py?"}]}
+    usage = {"inputTokens": 20, "outputTokens": 6, "cacheReadInputTokens": 80, "cacheWriteInputTokens": 0}
+    stream = [
+        {"messageStart": {"role": "assistant"}},
+        {"contentBlockDelta": {"delta": {"text": "Let me "}, "contentBlockIndex": 0}},
+        {"contentBlockDelta": {"delta": {"text": "look."}, "contentBlockIndex": 0}},
+        {"contentBlockStart": {"start": {"toolUse": {"toolUseId": "t", "name": "read_file"}}, "contentBlockIndex": 1}},
+        {"contentBlockDelta": {"delta": {"toolUse": {"input": '{"path": "a.py"}'}}, "contentBlockIndex": 1}},
+        {"messageStop": {"stopReason": "tool_use"}},
+        {"metadata": {"usage": usage}},
+    ]
+    raw = {"anthropic_version": "bedrock-2023-05-31", "messages": [{"role": "user", "content": "hi"}]}
+    counts = {"input_tokens": 3, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 0, "output_tokens": 6}
+    answer = {"id": "msg_bdrk_1", "type": "message", "role": "assistant", "content": [], "usage": counts}
+    rows = [
+        _invocation(0, "ConverseStream", {"messages": [question]}, stream, inputTokenCount=20),
+        _invocation(1, "InvokeModel", raw, answer, inputTokenCount=3),
+        _invocation(2, "InvokeModel", None, None, inputTokenCount=11, cacheReadInputTokenCount=9),  # bodies kept apart
+        {**_invocation(3, "InvokeModel", raw, None), "errorCode": "ThrottlingException"},
+    ]
+    receipt, table = read(tmp_path, lines(tmp_path / "log.json", rows))
+    assert receipt["formats"] == {"llm_pairs": 1}
+    assert table["input_tokens"].to_list() == [100, 10, 20]
+    assert table["cache_read_tokens"].to_list() == [80, 7, 9]
+    assert table["work"].to_list() == ["explore", "unknown", "unknown"]
+    assert table["model"].to_list() == ["anthropic.claude-x"] * 3
+    assert receipt["failed_attempts"] == 1

@@ -187,15 +187,32 @@ def _joined(parts: list[Any]) -> list[Any]:
 
 
 def _bedrock(chunks: list[dict[str, Any]]) -> dict[str, Any]:
-    text = ""
+    blocks: dict[int, dict[str, Any]] = {}
     answer: dict[str, Any] = {}
     for chunk in chunks:
-        delta = (chunk.get("contentBlockDelta") or {}).get("delta")
-        if isinstance(delta, dict) and isinstance(delta.get("text"), str):
-            text += delta["text"]
+        for name in ("contentBlockStart", "contentBlockDelta"):
+            part = chunk.get(name)
+            if isinstance(part, dict):
+                at = part.get("contentBlockIndex")
+                block = blocks.setdefault(at if isinstance(at, int) else 0, {})
+                _grow_bedrock(block, part.get("start") or part.get("delta"))
         if isinstance(chunk.get("messageStop"), dict):
             answer["stopReason"] = chunk["messageStop"].get("stopReason")
         if isinstance(chunk.get("metadata"), dict):
             answer.update(_known(chunk["metadata"]))
-    answer["output"] = {"message": {"role": "assistant", "content": [{"text": text}]}}
+    content = [block for _, block in sorted(blocks.items())] or [{"text": ""}]
+    answer["output"] = {"message": {"role": "assistant", "content": content}}
     return answer
+
+
+def _grow_bedrock(block: dict[str, Any], delta: Any) -> None:
+    if not isinstance(delta, dict):
+        return
+    if isinstance(delta.get("text"), str):
+        block["text"] = block.get("text", "") + delta["text"]
+    for name, grown in (("toolUse", "input"), ("reasoningContent", "text")):
+        if isinstance(delta.get(name), dict):
+            known = block.setdefault(name, {})
+            text = delta[name].get(grown)
+            known.update({k: v for k, v in delta[name].items() if k != grown})
+            known[grown] = known.get(grown, "") + (text if isinstance(text, str) else "")

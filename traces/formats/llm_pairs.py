@@ -24,7 +24,8 @@ SUMMARY = {
     "carries": "full prompts and answers, usage; times and session headers where the log keeps them",
     "time": "wall, from the log, the answer's `created` or its Date header; else none",
     "computes": "hit rates, lengths, reported cache figures; sessions from headers or by prompts that extend prompts",
-    "notes": "OpenAI chat and Responses (previous_response_id chains), Anthropic, Bedrock Converse, Gemini, Mistral",
+    "notes": "OpenAI chat and Responses (previous_response_id chains), Anthropic, Bedrock (Converse, its model "
+    "invocation log), Gemini, Mistral",
 }
 
 _CALL = re.compile(
@@ -34,6 +35,7 @@ _CALL = re.compile(
 )
 _TIMES = ("timestamp", "ts", "start_time", "startTime", "started_at", "request_time", "created_at", "time")
 _ENDS = ("end_time", "endTime", "ended_at", "response_time", "completed_at")
+_BEDROCK_LOG = "ModelInvocationLog"
 _KEYS = ("messages", "input", "contents", "prompt")
 
 
@@ -48,6 +50,8 @@ def sniff(head: Head, name: str) -> float:
         record = record[0] if record else None
     if not isinstance(record, Mapping):
         return 0.0
+    if record.get("schemaType") == _BEDROCK_LOG:
+        return 0.95
     if isinstance(record.get("uri") or record.get("url"), str) and "request" in record and "response" in record:
         return 0.9
     pair = _Pair(record)
@@ -116,12 +120,24 @@ class _Pair:
     def __init__(self, record: Mapping[str, Any]) -> None:
         request = record.get("request", record.get("request_body", record.get("req")))
         response = record.get("response", record.get("response_body", record.get("resp")))
+        self.usage: dict[str, Any] | None = None
+        if record.get("schemaType") == _BEDROCK_LOG:
+            given, told = _side(record, "input"), _side(record, "output")
+            request, response = given.get("inputBodyJson"), told.get("outputBodyJson")
+            self.usage = {
+                "inputTokens": given.get("inputTokenCount"),
+                "outputTokens": told.get("outputTokenCount"),
+                "cacheReadInputTokens": given.get("cacheReadInputTokenCount"),
+                "cacheWriteInputTokens": given.get("cacheWriteInputTokenCount"),
+            }
         if request is None and any(key in record for key in _KEYS):
             request = {key: value for key, value in record.items() if key not in ("response", "usage")}
         self.uri = text_of(record, "uri", "url", "endpoint", "path") or text_of(request, "uri", "url", "path") or ""
         self.method = (text_of(record, "method") or text_of(request, "method") or "POST").upper()
         self.headers = record.get("request_headers", record.get("headers"))
         self.answer_headers = lowered(record.get("response_headers"))
+        self.identity = text_of(record, "requestId")
+        self.model = text_of(record, "modelId")
         status: Any = record.get("status", record.get("status_code"))
         if isinstance(request, Mapping) and "body" in request and not any(key in request for key in _KEYS):
             self.headers = request.get("headers", self.headers)
@@ -133,6 +149,11 @@ class _Pair:
         self.status = status.get("code") if isinstance(status, Mapping) else status
         self.request = _json(request)
         self.answer = _answer(response)
+
+
+def _side(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = record.get(name)
+    return found if isinstance(found, Mapping) else {}
 
 
 def _json(value: Any) -> Any:
@@ -172,17 +193,19 @@ class _Reader:
             self._stored(pair)
             yield Skipped("ignored", 1, "no model call", ordinal)
             return
-        if not isinstance(body, Mapping):
+        if not isinstance(body, Mapping) and pair.usage is None:
             if pair.method != "POST":
                 yield Skipped("ignored", 1, "no model call", ordinal)
             else:
                 yield Reject(ordinal, "the request's body is no JSON object")
             return
         failed = isinstance(pair.status, int) and pair.status >= 400
+        failed = failed or bool(text_of(record, "errorCode"))  # of Bedrock's log
         if failed or (isinstance(pair.answer, Mapping) and pair.answer.get("error") and not pair.answer.get("usage")):
             yield Skipped("failed_attempt", 1, "an answer with an error", ordinal)
             return
         who = caller(pair.headers, body)
+        body = body if isinstance(body, Mapping) else {}
         named = text_of(record, "session_id", "conversation_id", "thread_id")
         session = named or who.session
         if session is not None and session not in self.sessions:
@@ -200,7 +223,7 @@ class _Reader:
     def _call(self, ordinal: int, session: str | None, record: Mapping[str, Any], pair: _Pair) -> Call:
         answer = pair.answer if isinstance(pair.answer, Mapping) else {}
         arrival, duration = _times(record, pair, answer, self.context.time_unit)
-        identity = text_of(answer, "id", "responseId") or pair.answer_headers.get("x-amzn-requestid")
+        identity = text_of(answer, "id", "responseId") or pair.answer_headers.get("x-amzn-requestid") or pair.identity
         if identity is None and isinstance(answer.get("metrics"), Mapping):
             # Bedrock answers carry no id; request, text and latency together occur once.
             identity = f"{KeyedDigest(b'pair')(compact(_sorted([pair.request, answer]))):016x}"
@@ -208,8 +231,10 @@ class _Reader:
             key=str(ordinal),
             ordinal=ordinal,
             session=session,
-            request=pair.request,
+            request=pair.request if isinstance(pair.request, Mapping) else None,
             answer=answer,
+            usage=None if answer.get("usage") else pair.usage,
+            provider="bedrock" if pair.usage is not None else None,
             model=text_of(answer, "model", "modelVersion") or _model(pair),
             arrival_s=arrival,
             ttft_s=number_of(record, "ttft_s", "ttft"),
@@ -242,8 +267,8 @@ def _sorted(value: Any) -> Any:
 
 def _model(pair: _Pair) -> str | None:
     named = text_of(pair.request, "model", "modelId")
-    if named is not None:
-        return named
+    if named is not None or pair.model is not None:
+        return named or pair.model
     match = re.search(r"/model/([^/?]+)/|/models/([^/?:]+):", pair.uri)
     return unquote(match.group(1) or match.group(2)) if match else None
 
