@@ -148,7 +148,7 @@ class _Sessions:
         blocks = []
         for value in as_list(message.get("content")):
             block = as_dict(value)
-            if block.get("type") in _NOTICES:
+            if kind_of(block) in _NOTICES:
                 continue
             call, result = as_dict(block.get("toolCall")), as_dict(block.get("toolResult"))
             if block.get("type") == "toolRequest":
