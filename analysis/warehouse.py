@@ -62,6 +62,7 @@ class Warehouse:
         self._loaded: Any = None
         self._arrived: dict[arrival_models.Arrivals, Any] = {}
         self._kinds: pl.DataFrame | None = None
+        self._blocks: list[int] | None = None
         self._con: duckdb.DuckDBPyConnection | None = None
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
 
@@ -110,7 +111,9 @@ class Warehouse:
 
     def native_blocks(self) -> list[int]:
         """Native block sizes of the dataset's sources (1 for text)."""
-        return self.dataset.read("sources")["native_block_tokens"].drop_nulls().unique().sort().to_list()
+        if self._blocks is None:
+            self._blocks = self.dataset.read("sources")["native_block_tokens"].drop_nulls().unique().sort().to_list()
+        return self._blocks
 
     def prepare(self, question: Question) -> Prepared:
         """Compute (or find in the cache) what the question stands on.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from app.sidebar import Asked
+
+DRAWING_S = 0.5
+"""What the browser gets for a visitor's first chart before more is sent."""
 
 
 def definition(query: str, label: str = "") -> str:
@@ -64,7 +68,18 @@ def figure(
     if note:
         st.caption(note)
     st.altair_chart(chart, width="stretch", alt=alt, key=f"chart-{key}")
+    _let_it_be_drawn()
     downloads(key, frame, asked, query, command, chart)
+
+
+def _let_it_be_drawn() -> None:
+    """Hold back what comes below a visitor's first chart for a moment.
+
+    A browser that is sent a whole page at once draws none of it before it has loaded what every part needs.
+    """
+    if "chart_seen" not in st.session_state:
+        st.session_state["chart_seen"] = True
+        time.sleep(DRAWING_S)
 
 
 def downloads(key: str, frame: pl.DataFrame, asked: Asked, query: str, command: str, chart: Any = None) -> None:

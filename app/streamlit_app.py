@@ -1,6 +1,7 @@
 """The browser app's entry: `streamlit run app/` runs this file. It names the pages; each is a file in views/."""
 
 import sys
+import time
 from pathlib import Path
 
 import streamlit as st
@@ -9,6 +10,9 @@ if str(Path(__file__).parents[1]) not in sys.path:  # run from a checkout that i
     sys.path.append(str(Path(__file__).parents[1]))
 
 st.set_page_config(page_title="Tracetower", page_icon=":material/stacked_bar_chart:", layout="wide")
+
+TITLE_S = 0.2
+"""A browser draws nothing while more keeps coming: a visitor's first title gets so much time."""
 
 PAGES = {
     "": [
@@ -31,6 +35,10 @@ PAGES = {
 page = st.navigation(PAGES)
 st.session_state["page"] = page.url_path
 st.title(page.title)
+
+if "title_seen" not in st.session_state:
+    st.session_state["title_seen"] = True
+    time.sleep(TITLE_S)
 
 from app import sidebar  # noqa: E402 (the title is on the page before anything is loaded)
 

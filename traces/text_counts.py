@@ -14,7 +14,7 @@ from typing import Any
 
 BATCH_CHARS = 1 << 19
 """Enough for some 30 ms of counting: a thread waits up to 5 ms each time it asks for the lock."""
-BATCHES_AHEAD = 8
+BATCHES_AHEAD = 4
 REMEMBERED_TEXTS = 200_000
 """Texts that are counted once: agents' messages and tools repeat themselves, and lines are logged again."""
 
