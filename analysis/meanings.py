@@ -6,6 +6,11 @@ _KNOWN_PROMPTS = "hit tokens / prefix tokens of requests whose prompt is known (
 _ONE_AFTER_ANOTHER = "requests run one after another, so nothing in flight holds blocks"
 _NO_REPLY = "a reply whose text is unknown fills blocks that nobody else can hit"
 
+_EXPORTED = (
+    "those of the Mooncake export at this block size, which is what the tool reads: a partial last block has an id of "
+    "its own, also where the source's format (Weka) or text gives it none"
+)
+
 _VLLM = {
     "hit": "leading full blocks found by vLLM 0.33's block manager; the last prompt token is always computed, so a "
     "fully cached prompt computes its last block again; blocks of generated tokens are cached when full",
@@ -27,6 +32,7 @@ MEANINGS: dict[str, dict[str, str]] = {
     },
     "kvcache-simulator": {
         "hit": "leading block ids seen before; a partial last block is a block like others and weighs its tokens",
+        "ids": _EXPORTED,
         "rate": "hit tokens / prompt tokens of the last half of the requests",
         "ceiling": "unbounded, one shared cache, prompt tokens only",
         "eviction": "LRU over block ids, leaves first; capacity is per replica. A prompt with more blocks than the "
@@ -35,6 +41,7 @@ MEANINGS: dict[str, dict[str, str]] = {
     },
     "aiperf": {
         "hit": "leading block ids seen before, a partial last block included",
+        "ids": _EXPORTED,
         "rate": "the mean over requests of hit blocks / blocks, not weighted",
         "ceiling": "unbounded, one shared cache, prompt tokens only",
         "eviction": "none: knows no capacity",

@@ -37,28 +37,25 @@ class Units(NamedTuple):
 
 
 def units_of(warehouse: Warehouse, question: Question) -> Units:
-    """Reuse in the trace's own ids, a partial last block counted where it has one.
+    """Reuse in the block ids of our Mooncake export, which is what those tools read.
 
-    Raises:
-        BadQuestion: another block size than the trace's own.
+    A partial last block has an id there: one for each node where prompts end, so it hits only where a whole prompt is
+    repeated. The ids of ceil formats are those of the trace; floor formats (Weka) and text have none of their own.
     """
     loaded = warehouse.loaded()
-    prepared = warehouse.prepare(question)
-    native = [n for n in warehouse.native_blocks() if n > 1]
-    block = prepared.block_size
-    if native != [block]:
-        raise BadQuestion(f"--definition {question.definition} works at the trace's own block size: {native or 'none'}")
+    block = warehouse.prepare(question).block_size
     arrived = warehouse.arrived(question.arrivals)
-    tails = dict(warehouse.dataset.read("sources").select("source_id", "tail").rows())
-    ceil = np.array([tails.get(s) != "floor" for s in loaded.requests["source_id"].to_list()])
-    tree = loaded.tree
-    tail_of = np.zeros(tree.end.size, np.int64)
-    leaves = loaded.leaf[(loaded.leaf >= 0) & ceil]
-    tail_of[leaves] = (tree.end[leaves] % block > 0).astype(np.int64)
-    end = tree.end // block + tail_of
-    start = tree.start // block
-    paths = heavy_paths(tree.parent, start)
-    runs = reuse(tree.parent, start, end, loaded.leaf, arrived.order, arrived.arrival_s, 1, None, paths)
+    tree, leaf = loaded.tree, loaded.leaf.astype(np.int64)
+    ends = np.unique(leaf[leaf >= 0])
+    ends = ends[tree.end[ends] % block > 0]
+    tail_of = np.full(tree.end.size, -1, np.int64)
+    tail_of[ends] = tree.end.size + np.arange(ends.size)
+    parent = np.concatenate([tree.parent, ends])
+    start = np.concatenate([tree.start // block, tree.end[ends] // block])
+    end = np.concatenate([tree.end // block, tree.end[ends] // block + 1])
+    at = np.maximum(leaf, 0)
+    leaf = np.where((leaf >= 0) & (tail_of[at] >= 0), tail_of[at], leaf)
+    runs = reuse(parent, start, end, leaf, arrived.order, arrived.arrival_s, 1, None, heavy_paths(parent, start))
     window = parse_window(question.window)
     share = window.last if window.last is not None else (0.5 if question.definition == "kvcache-simulator" else 1.0)
     count = loaded.leaf.size

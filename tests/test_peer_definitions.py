@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from exported import mooncake_file, read
+import pytest
+from exported import again, mooncake_file, read, weka_folder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.defined_hits import defined_hits
-from analysis.peer_definitions import peer_curve
+from analysis.peer_definitions import peer_ceiling, peer_curve
 from analysis.question import Question
 
 BLOCK = 4
@@ -72,3 +73,17 @@ def test_a_place_stays_empty_behind_an_overlong_prompt(tmp_path: Path) -> None:
     warehouse = read(mooncake_file(tmp_path / "t.jsonl", rows_of(prompts)), tmp_path)
     _, found = defined_hits(warehouse, Question(definition="kvcache-simulator"), 2 * BLOCK)
     assert (found // BLOCK).tolist() == [0, 1, 2, 1, 0, 1] == replayed(prompts, 2)
+
+
+@pytest.mark.parametrize("kind", ["weka", "text"])
+def test_what_has_no_ids_for_partial_blocks_counts_as_its_mooncake_export(kind: str, tmp_path: Path) -> None:
+    made = weka_folder(tmp_path / "w") if kind == "weka" else Path(__file__).parent / "samples" / "canaries"
+    warehouse = read(made, tmp_path)
+    arrivals = "staggered:600" if kind == "weka" else "recorded"
+    exported = again(warehouse, "mooncake", tmp_path, 64, arrivals=arrivals)
+    for definition in ("aiperf", "kvcache-simulator"):
+        here = Question(64, arrivals, definition=definition)
+        there = Question(64, definition=definition)
+        assert peer_ceiling(warehouse, here) == peer_ceiling(exported, there)
+    capacities = [1, 2, 3, 5, 100]
+    assert peer_curve(warehouse, here, capacities) == peer_curve(exported, there, capacities)
