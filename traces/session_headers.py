@@ -89,8 +89,8 @@ def caller(headers: Any, body: Any = None) -> Caller:
     known = lowered(headers)
     name, version = client(known.get("user-agent", ""))
     if known.get(CANONICAL):
-        session, above = known[CANONICAL], known.get("x-dynamo-parent-session-id")
-        return Caller(session, above if above != session else None, name, version)
+        above = known.get("x-dynamo-parent-session-id")
+        return Caller(known[CANONICAL], above if above != known[CANONICAL] else None, name, version)
     session = _first(known, SESSION) or body_session(body)
     parent = _first(known, PARENT_SESSION)
     agent = _first(known, AGENT)
