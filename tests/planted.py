@@ -253,7 +253,7 @@ def _edit(session: _Session) -> Place:
         return None
     at = session.rng.choice(found)
     words = session.history[at]["content"].split(" ")
-    spot = session.rng.randrange(len(words) - 4)
+    spot = session.rng.randrange(max(1, len(words) - 4))
     fresh = [w for w in session.rng.sample(WORDS, 9) if w not in words[spot : spot + 5]][:4]
     words[spot : spot + 4] = fresh
     text = " ".join(words)

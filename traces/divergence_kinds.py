@@ -91,6 +91,7 @@ class Shape(NamedTuple):
         skips: behind the change the later prompt goes on with what the earlier one has further on.
         kept: the end of the earlier prompt stands in the later one.
         compaction: the source says that the history was compacted before the later prompt.
+        unreasoned: the later prompt goes on with what stands right behind the earlier one's reasoning.
     """
 
     resumed: bool
@@ -100,6 +101,7 @@ class Shape(NamedTuple):
     skips: bool = False
     kept: bool = False
     compaction: bool = False
+    unreasoned: bool = False
 
 
 def name_kind(before: Side, after: Side, shape: Shape) -> str | None:
@@ -108,8 +110,10 @@ def name_kind(before: Side, after: Side, shape: Shape) -> str | None:
         return "summary"
     if "tools" in (before.role, after.role) or _tool_lines(before, after):
         return "tool_schema"
+    if shape.unreasoned:
+        return "stripped_reasoning"
     if shape.dropped > 0:
-        kind = _of_first_lines(before, after)
+        kind = _of_first_lines(before, after, named_only=True)
         if kind is not None:
             return kind
     dropped = shape.dropped >= DROPPED_MESSAGES or (shape.dropped == 2 and shape.share >= 0.25)
@@ -303,7 +307,7 @@ def _value(before: Side, after: Side) -> str | None:
     return "nonce" if is_nonce(lines) else None
 
 
-def _of_first_lines(before: Side, after: Side) -> str | None:
+def _of_first_lines(before: Side, after: Side, named_only: bool = False) -> str | None:
     """The kind where the two do not go on alike: the later may just be another prompt, so the first lines have to be
     alike for the most part, or to name what changed."""
     found = difference(before.line, after.line)
@@ -322,7 +326,7 @@ def _of_first_lines(before: Side, after: Side) -> str | None:
         return None
     if is_clock(found):
         return "clock"
-    if is_place(found, after.role):
+    if is_place(found, "tool_result" if named_only else after.role):
         return "working_directory"
     if is_nonce(found):
         return "nonce"

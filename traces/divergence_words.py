@@ -145,6 +145,8 @@ class Difference(NamedTuple):
         start = self.low
         while start > 0 and joined.match(self.before[start - 1]):
             start -= 1
+        named = re.match(r"[A-Za-z]\w+[:=]", self.before[start : self.low])
+        start += named.end() if named else 0
         return _grown(self.before, start, self.high_before, joined), _grown(
             self.after, start, self.high_after, joined
         ), start  # fmt: skip

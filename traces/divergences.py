@@ -53,6 +53,7 @@ MERGED_TOKENS = 4
 LONGEST_HIDDEN_RUN = 16_384
 """So many units of a run without known content are told apart, the rest of it is one: counts may be any number."""
 
+REASONING = ROLES.index("reasoning")
 TEMPLATE = ROLES.index("template")
 UNKNOWN = ROLES.index("unknown")
 
@@ -230,8 +231,8 @@ def _shape(
             q.id, q.explicit, k.id, k.explicit, at, first, behind, span.least
         )  # fmt: skip
         skips = share >= 0.5 and (place >= 0 or (kept and stop_k - at < span.least))
-        if not skips:  # the first words are those of a kept message, the rest of it changed too
-            half = span.least // 2
+        half = span.least // 2
+        if not skips and _text_end(k, at) - at < 2 * span.least:  # a short text, and what has none changed behind it
             share, place = found_ahead(q.id, q.explicit, k.id, k.explicit, at, at + half, behind, half)
             skips = place >= 0 and at + half <= len(k.id)
         if skips and not kept:
@@ -244,8 +245,33 @@ def _shape(
         return Shape(resumed, whole, compaction=compaction)
     total = int(q.tokens.sum())
     return Shape(
-        resumed, whole, dropped, float(q.tokens[at:stop_q].sum()) / total if total else 0.0, skips, kept, compaction
-    )
+        resumed, whole, dropped, float(q.tokens[at:stop_q].sum()) / total if total else 0.0, skips, kept, compaction,
+        _lost_reasoning(q, k, at, span.least // 2),
+    )  # fmt: skip
+
+
+def _lost_reasoning(q: Units, k: Units, at: int, least: int) -> bool:
+    """Whether the later prompt goes on with what stands right behind the earlier one's reasoning there."""
+    if at >= len(q.id) or q.role[at] != REASONING:
+        return False
+    start = at
+    while start > 0 and q.role[start - 1] == REASONING:
+        start -= 1
+    behind = np.flatnonzero(q.role[at:] != REASONING)
+    if not behind.size or start >= len(k.id) or k.role[start] == REASONING:
+        return False
+    stop = at + int(behind[0])
+    size = min(least, len(q.id) - stop)
+    return size >= min(4, least) and bool(np.array_equal(q.id[stop : stop + size], k.id[start : start + size]))
+
+
+def _text_end(units: Units, at: int) -> int:
+    """Where the text that unit `at` is in (or its message begins with) ends."""
+    begin = at
+    while begin < len(units.role) and units.role[begin] == TEMPLATE:
+        begin += 1
+    rest = np.flatnonzero((units.role[begin:] == TEMPLATE) | ~units.explicit[begin:])
+    return begin + int(rest[0]) if rest.size else len(units.role)
 
 
 def _cut_short(q: Units, k: Units, at: int) -> bool:
