@@ -142,3 +142,16 @@ def test_unknown_names_list_the_known(tmp_path: Path) -> None:
         ingest([str(path)], None, Options(format="nonsense"))
     with pytest.raises(ValueError, match="o200k_base"):
         ingest([str(path)], None, Options(tokenizer="nonsense"))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_one_pass_is_enough_for_lines_and_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool) -> None:
+    content = b"".join(b'{"n": %d}\n' % n for n in range(50_000))
+    path = tmp_path / ("rows.jsonl.gz" if packed else "rows.jsonl")
+    path.write_bytes(gzip.compress(content) if packed else content)
+    twice = Source("rows", path).digest()
+    source = Source("rows", path)
+    source.hash_while_reading()
+    assert sum(1 for _ in source.lines()) == 50_000
+    monkeypatch.setattr(Source, "_raw", None)  # nothing is read again
+    assert source.digest() == twice

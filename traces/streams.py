@@ -37,7 +37,7 @@ class Hashed(io.RawIOBase):
         if offset == 0 and whence == 0:
             self._state.reset()
             self._size = 0
-        else:
+        elif offset or whence != 1:  # else it is only asked where it is
             self._whole = False
         return self._inner.seek(offset, whence)
 
