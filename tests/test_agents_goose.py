@@ -77,7 +77,9 @@ def test_a_compaction_starts_again_and_what_it_hid_was_in_the_prompts_before(tmp
 
 
 def test_a_block_whose_type_is_no_text_is_no_notice(tmp_path: Path) -> None:
-    lines = (HERE / "session.jsonl").read_text().replace('"type":"text","text":"List"', '"type":[null],"text":"List"', 1)
+    lines = (
+        (HERE / "session.jsonl").read_text().replace('"type":"text","text":"List"', '"type":[null],"text":"List"', 1)
+    )
     assert '"type":[null]' in lines
     (tmp_path / "session.jsonl").write_text(lines)
     assert Read(tmp_path, tmp_path / "session.jsonl").requests.height == 2
