@@ -87,7 +87,7 @@ POLICY = Policy(
         "stiffness": 0.6,
         "session_limit": 2.0,
         "session_weight": 0.3,
-        "kv_weight": 0.1,
+        "kv_weight": 0.2,
         "eviction_weight": 0.6,
         "eviction_share": 0.85,
     },
