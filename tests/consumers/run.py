@@ -3,8 +3,9 @@
     python tests/consumers/run.py [--all] [--home FOLDER]
 
 Without --all: kvcache-simulator and AIPerf, a minute or two once their environments are there (AIPerf's takes 800 MB).
-With it also AISimulate, inference-perf and GuideLLM, and the columns that Vidur documents. Environments are kept in
---home (~/.cache/tracetower-consumers). Prints a row per check and exits 1 where one fails; a skip says why.
+With it also AISimulate, inference-perf, GuideLLM, genai-bench, SGLang's loaders and the columns that Vidur documents.
+Environments are kept in --home (~/.cache/tracetower-consumers). Prints a row per check and exits 1 where one fails; a
+skip says why.
 """
 
 from __future__ import annotations
@@ -37,8 +38,10 @@ TRACES = (
     "dynamo",
     "vidur",
     "burstgpt",
+    "sglang-agentic",
+    "sglang-mooncake",
 )
-PROFILES = ("aiperf-agentic-code", "aisimulate", "guidellm", "inference-perf")
+PROFILES = ("aiperf-agentic-code", "aisimulate", "guidellm", "inference-perf", "genai-bench")
 MODEL = "Qwen/Qwen3-Coder-480B-A35B-Instruct"  # holds the longest prompt of the demo
 
 # what `predict` imports: its declared dependencies pin far more
@@ -228,6 +231,43 @@ def inference_perf(home: Path, files: Path) -> Iterator[Row]:
     yield model_check("inference-perf configuration", made, program, files / "inference-perf")
 
 
+def genai_bench(home: Path, files: Path) -> Iterator[Row]:
+    """Its parser takes every traffic scenario."""
+    python = environment(home, "genai-bench", [["--no-deps", "genai-bench==0.0.5"], ["numpy", "gevent"]])
+    program = (
+        "import re, sys, genai_bench.scenarios.text; from genai_bench.scenarios.base import Scenario; "
+        'found = re.findall(r\'--traffic-scenario "([^"]+)"\', open(sys.argv[1]).read()); '
+        "print(' '.join(type(Scenario.from_string(f)).__name__ for f in found) or sys.exit('no scenario'))"
+    )
+    yield model_check("genai-bench scenarios", python, program, files / "genai-bench")
+
+
+SGLANG = """
+import importlib.util, sys, types
+from pathlib import Path
+root = Path(importlib.util.find_spec("sglang").submodule_search_locations[0])
+for name in ("sglang", "sglang.benchmark", "sglang.benchmark.datasets"):  # their own __init__ want torch
+    module = sys.modules[name] = types.ModuleType(name)
+    module.__path__ = [str(root.joinpath(*name.split(".")[1:]))]
+from sglang.benchmark.datasets.agentic_trace import AgenticTraceDataset
+from sglang.benchmark.datasets.mooncake import MooncakeDataset
+folder = Path(sys.argv[1])
+turns = AgenticTraceDataset(str(folder / "sglang-agentic"), 0, None, 0, None).load(None)
+rows = MooncakeDataset(str(folder / "sglang-mooncake"), "mooncake", 10**9).load()
+assert all(row["timestamp"] >= 0 and row["hash_ids"] and row["output_length"] >= 0 for row in rows)
+print(sum(len(row.prompt) for row in turns), len(rows))
+"""
+
+
+def sglang(home: Path, files: Path) -> Iterator[Row]:
+    """Its loaders (agentic-trace and mooncake, of the wheel without what needs a GPU) take every request."""
+    needs = ["numpy", "transformers", "pybase64", "pillow", "requests", "tqdm", "aiohttp"]
+    python = environment(home, "sglang", [["--no-deps", "sglang==0.5.23"], needs])
+    name, fine, text = model_check("sglang loads agentic-trace and mooncake", python, SGLANG, files)
+    expected = (files / "requests").read_text()
+    yield name, fine and text.split() == [expected, expected], f"{text} of {expected} requests"
+
+
 def vidur(home: Path, files: Path) -> Iterator[Row]:
     """The documented columns, numbers in all of them."""
     with (files / "vidur").open(newline="") as file:
@@ -245,7 +285,7 @@ def model_check(name: str, python: Path, program: str, file: Path) -> Row:
 
 
 QUICK: tuple[Callable[[Path, Path], Iterator[Row]], ...] = (kvcache_simulator, aiperf, aiperf_generator)
-LONG = (aiperf_generator_at_length, aisimulate, guidellm, inference_perf, vidur)
+LONG = (aiperf_generator_at_length, aisimulate, guidellm, inference_perf, genai_bench, sglang, vidur)
 
 
 def exports(files: Path) -> None:
