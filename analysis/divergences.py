@@ -23,8 +23,11 @@ _PLAIN = {"append": "tail", "retry": "tail", "fork": "edit", "rewind": "edit"}
 CHANCE_TOKENS = 64
 """Two prompts that go on differently may still be alike for as long."""
 
-MOST_RECOMPUTED = 12
-"""Kinds of divergence whose what-ifs are recomputed, those that lose most first; of the others they are null."""
+LEAST_RECOMPUTED = 12
+"""Kinds of divergence whose what-ifs are always recomputed, those that lose most first."""
+
+RECOMPUTED_REQUESTS = 1_000_000
+"""More kinds are recomputed as long as no more requests than this are; the what-ifs of the others are null."""
 
 
 def parted(warehouse: Warehouse, question: Question) -> pl.DataFrame:
@@ -132,9 +135,10 @@ def divergences(warehouse: Warehouse, question: Question) -> list[dict[str, Any]
             }
         )
     rows.sort(key=lambda row: (-row["lost_tokens"], row["kind"], row["role"]))
+    most = max(LEAST_RECOMPUTED, RECOMPUTED_REQUESTS // max(1, len(warehouse.loaded().leaf)))
     for place_in_list, row in enumerate(rows):
         group = found.filter(pl.col("kind") == row["kind"], pl.col("role") == row["role"])
-        told = what_ifs(warehouse, question, group) if place_in_list < MOST_RECOMPUTED else None
+        told = what_ifs(warehouse, question, group) if place_in_list < most else None
         names = ("what_if_removed", "what_if_constant", "what_if_moved_to_end")
         row |= dict(zip(names, told or (None, None, None), strict=True))
     return rows
