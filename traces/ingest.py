@@ -54,6 +54,7 @@ class _Opened(NamedTuple):
 
     source: Source
     format: str
+    size: int
     records: Iterable[Record]
     beside: bool
     claims: bool
@@ -225,10 +226,12 @@ class _Ingest:
             else:
                 found.append(item)
         self.single = len(found) == 1
+        self.sizes = Counter(source.size for source in found)
         return found
 
     def _read_all(self, builder: Builder, sources: list[Source], path: Path | None) -> None:
         known = {i.digest for i in builder.inputs}
+        self.had_inputs = bool(known)
         old = set(known) if self.resumed else set()
         claimed: set[int] = set()
         ahead = ReadAhead(self.executor, self.options, builder.digest.key)
@@ -257,7 +260,7 @@ class _Ingest:
         """Tell the format of a source and start to read it; None for one that is not to be read."""
         digest = None
         try:
-            if self.single and not known:
+            if self.sizes[source.size] == 1 and not self.had_inputs:  # no copy of another, so one pass is enough
                 source.hash_while_reading()
             else:
                 digest = builder.digest.hex(source.digest())
@@ -280,13 +283,14 @@ class _Ingest:
         source.bytes_read = 0  # what telling the format took does not count
         reader = readers.reader(name)
         records: Iterable[Record] | None = ahead.take(source, name)
-        beside = getattr(reader, "COUNTS_BESIDE", False) and source.size <= OPEN_BESIDE_BYTES
+        size = source.size
+        beside = getattr(reader, "COUNTS_BESIDE", False) and size <= OPEN_BESIDE_BYTES
         if records is None:
             context = context_of(self.options, self.tokenizer, builder.digest)
             records = guarded(reader.read(source, context))
             if beside:
                 records = started(records)
-        return _Opened(source, name, records, beside, getattr(reader, "SIBLINGS", False))
+        return _Opened(source, name, size, records, beside, getattr(reader, "SIBLINGS", False))
 
     def _close(self, builder: Builder, opened: _Opened, claimed: set[int]) -> None:
         """Take the records of a source to the end."""
@@ -329,7 +333,7 @@ def _may_wait(opened: deque[_Opened]) -> bool:
     """Whether the oldest still has something to wait for, and the newest may stand behind it."""
     if not opened[0].beside or opened[-1].claims or len(opened) > OPEN_BESIDE:
         return False
-    return sum(one.source.size for one in opened) <= OPEN_BESIDE_BYTES
+    return sum(one.size for one in opened) <= OPEN_BESIDE_BYTES
 
 
 def give_back() -> None:

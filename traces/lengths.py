@@ -72,9 +72,9 @@ def spread(growth: int, estimates: Sequence[float], elastic: Sequence[bool]) -> 
         elastic: Additions whose size the transcript does not tell (images, documents): where there are any, they take
             what the others leave.
     """
-    firm = sum(estimate for estimate, stretches in zip(estimates, elastic, strict=True) if not stretches)
     expected = sum(estimates)
     if any(elastic) and growth > expected:
+        firm = sum(estimate for estimate, stretches in zip(estimates, elastic, strict=True) if not stretches)
         rest = growth - firm
         stretch = expected - firm
         count = sum(elastic)

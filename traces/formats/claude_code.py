@@ -185,31 +185,22 @@ def _request(chains: Chains, prompts: Prompts, call: int) -> Request:
     reply = prompts.reply(call)
     classes = [name for bit, name in enumerate(CLASSES) if calls.classes[call] >> bit & 1]
     stop_reason = store.names.values[calls.stop[call]]
+    # Originals before copies: a main conversation before a side file, then the session that ended first.
+    rank = bool(calls.copied[call]), chain.role != "main", math.inf if chain.last_s is None else chain.last_s
+    # by position, which is twice as fast: key, session, ordinal, arrival, basis, ttft, duration, model, input, cache
+    # read and write, output, complete, estimate, reasoning, prompt, reply, trigger, work
     return Request(
-        key=calls.key[call],
-        session_key=chain.key,
-        ordinal=store.lines.ordinal[calls.first[call]],
-        arrival_s=arrival,
-        duration_s=duration,
-        model=store.names.values[calls.model[call]],
-        input_tokens=usage.input_tokens,
-        cache_read_tokens=usage.cache_read_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        output_tokens=usage.output_tokens,
-        output_complete=None if usage.output_tokens is None else stop_reason is not None,
-        output_tokens_estimate=prompts.output_estimate(call),
-        reasoning_tokens=usage.reasoning_tokens,
-        prompt=prompts.prompt(call),
-        reply=reply or None,
-        trigger=_trigger(store, inputs, chain),
-        work=work_of(classes) if classes else "other" if reply else "unknown",
+        calls.key[call], chain.key, store.lines.ordinal[calls.first[call]], arrival, "wall", None, duration,
+        store.names.values[calls.model[call]], usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens,
+        usage.output_tokens, None if usage.output_tokens is None else stop_reason is not None,
+        prompts.output_estimate(call), usage.reasoning_tokens, prompts.prompt(call), reply or None,
+        _trigger(store, inputs, chain), work_of(classes) if classes else "other" if reply else "unknown",
         tool_classes=tuple(sorted(classes)),
         stop_reason=stop_reason,
         compaction=bool(chains.compacted[call]),
         dedupe_key=None if calls.key[call].startswith("line:") else calls.key[call],
-        # Originals before copies: a main conversation before a side file, then the session that ended first.
-        copy_rank=(bool(calls.copied[call]), chain.role != "main", math.inf if chain.last_s is None else chain.last_s),
-    )
+        copy_rank=rank,
+    )  # fmt: skip
 
 
 def _times(store: TranscriptStore, call: int, inputs: array[int]) -> tuple[float | None, float | None]:

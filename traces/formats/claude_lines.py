@@ -245,7 +245,9 @@ def _decode(raw: bytes) -> tuple[_Wire, str | None]:
         result = wire.toolUseResult
         agent = result.get("agentId") if isinstance(result, dict) else None
         return wire, agent if isinstance(agent, str) else None
-    found = _AGENT_ID.search(memoryview(slim.toolUseResult)) if b'"agentId"' in raw else None
+    if not slim.toolUseResult or b'"agentId"' not in raw:
+        return slim, None
+    found = _AGENT_ID.search(memoryview(slim.toolUseResult))
     return slim, bytes(found[1]).decode("utf-8", "replace") if found else None
 
 

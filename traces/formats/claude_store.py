@@ -122,10 +122,17 @@ class CallTable:
 
     def usage(self, call: int) -> Usage | None:
         """The usage of a call, None where none came."""
-        figures = self.figures[5 * call : 5 * call + 5]
+        total, read, written, output, reasoning = figures = self.figures[5 * call : 5 * call + 5]
         if max(figures) < 0:
             return None
-        return Usage._make([*(None if figure < 0 else figure for figure in figures), "anthropic"])
+        return Usage(
+            total if total >= 0 else None,
+            read if read >= 0 else None,
+            written if written >= 0 else None,
+            output if output >= 0 else None,
+            reasoning if reasoning >= 0 else None,
+            "anthropic",
+        )
 
     def input_tokens(self, call: int) -> int | None:
         """All prompt tokens, as the provider counted them."""
