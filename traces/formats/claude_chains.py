@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from traces.formats.claude_store import ASIDE, BOUNDARY, MISSING, SUMMARY, USER, Stream, TranscriptStore
+from traces.formats.claude_store import ASIDE, BOUNDARY, MISSING, SUMMARY, USER, TranscriptStore
+from traces.formats.claude_tables import Stream
 
 
 class Chain(msgspec.Struct):
