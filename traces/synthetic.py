@@ -16,11 +16,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from traces.dataset import SCHEMA_VERSION, NotADataset, write_generation
-from traces.schema import PREFIXES, REQUESTS, SESSIONS, empty, polars_schema
+from traces.dataset import NotADataset
 from traces.synthetic_grids import pack
 from traces.synthetic_kernel import Made, grow, normal_quantile
 from traces.synthetic_sharing import GROUPS, RING, Growing
+from traces.synthetic_tables import LABEL, SyntheticTables
 
 BATCH_SESSIONS = 1024
 NEAR = 0.05
@@ -35,7 +35,6 @@ PINNED = 32
 DEEPEST = 4
 """Levels of sub-agents below a top-level session."""
 
-_LABEL = "input-000001"
 _TRIGGERS = ("unknown", "tool", "user")
 
 
@@ -102,7 +101,7 @@ class _Maker:
         self.strata = generator["strata"]
         self.grids = pack(generator)
         self.random = np.random.default_rng(seed)
-        self.scratch = scratch
+        self.tables = SyntheticTables(scratch)
         zeros = np.zeros
         self.tree = Growing(
             zeros(1024, np.int64), zeros(1024, np.int64), zeros(1024, np.int64), np.array([1], np.int64),
@@ -113,7 +112,6 @@ class _Maker:
         self.tree.parent[0] = -1
         self.rows = self.sessions = self.mains = 0
         self.clock = 0.0
-        self.parts: dict[str, Any] = {}
         self.cut = bool(self.grids.wait_count.any())
         self.near = NEAR_THE_END if self.cut else NEAR
         # what starts a trace is not what ends it: strata and first prompts keep their places in time
@@ -291,10 +289,10 @@ class _Maker:
                 "record_ordinal": ids + 1,
             }
         ).with_columns(
-            source_id=pl.lit(0), input_label=pl.lit(_LABEL), status=pl.lit("ok"), work=pl.lit("unknown"),
+            source_id=pl.lit(0), input_label=pl.lit(LABEL), status=pl.lit("ok"), work=pl.lit("unknown"),
             compaction=pl.lit(False), model=pl.when(pl.col("model") != "unknown").then("model"),
         )  # fmt: skip
-        self._add("requests", frame, polars_schema(REQUESTS))
+        self.tables.add("requests", frame)
 
     def _write_sessions(self, batch: _Batch, made: Made, first: NDArray[np.int64], session: NDArray[np.int64]) -> None:
         picked = [self.strata[s] for s in batch.stratum.tolist()]
@@ -307,91 +305,18 @@ class _Maker:
                 "head_tokens": pl.Series([s["head_tokens"] for s in picked], dtype=pl.Int64),
             }
         ).with_columns(
-            session_source=pl.lit("native"), source_id=pl.lit(0), input_label=pl.lit(_LABEL),
+            session_source=pl.lit("native"), source_id=pl.lit(0), input_label=pl.lit(LABEL),
             role=pl.lit("subagent" if batch.level else "main"),
         )  # fmt: skip
-        self._add("sessions", frame, polars_schema(SESSIONS))
-
-    def _add(self, name: str, frame: pl.DataFrame, schema: pl.Schema) -> None:
-        """Append rows to a table's file; columns that are not made are null."""
-        import pyarrow.parquet as pq
-
-        missing = [pl.lit(None, dtype).alias(column) for column, dtype in schema.items() if column not in frame.columns]
-        table = frame.with_columns(missing).select(schema.names()).cast(schema).to_arrow()
-        if name not in self.parts:
-            self.parts[name] = pq.ParquetWriter(
-                self.scratch / f"{name}.parquet", table.schema, compression="zstd", compression_level=1
-            )
-        self.parts[name].write_table(table)
+        self.tables.add("sessions", frame)
 
     def write(self, target: Path) -> dict[str, int]:
-        """Close the tables and make them the dataset at `target`."""
-        size = int(self.tree.n[0])
-        for low in range(0, size, 1 << 20):
-            high = min(size, low + (1 << 20))
-            parent = pl.Series(self.tree.parent[low:high])
-            frame = pl.DataFrame(
-                {
-                    "prefix_id": np.arange(low, high),
-                    "parent_id": parent.set(parent < 0, None),
-                    "start_token": self.tree.start[low:high],
-                    "end_token": self.tree.end[low:high],
-                }
-            ).with_columns(role=pl.lit("unknown"))
-            self._add("prefixes", frame, polars_schema(PREFIXES))
-        for writer in self.parts.values():
-            writer.close()
-        native = self.grids.native
-        source = {
-            "source_id": 0, "format": "synthetic", "id_namespace": "dataset", "native_block_tokens": native,
-            "tail": "floor" if native > 1 else None, "lengths": "trace",
-            "time_basis": "relative" if self.generator["relative"] else "trace", "time_unit": "s",
-        }  # fmt: skip
-        schema = empty("sources").schema
-        sources = pl.DataFrame([{name: source.get(name) for name in schema.names()}], schema=schema)
-        tables: dict[str, Any] = {name: _Moved(self.scratch / f"{name}.parquet") for name in self.parts}
-        tables |= {"sources": sources, "divergences": empty("divergences"), "rejects": empty("rejects")}
-        counts = {"requests": self.rows, "sessions": self.sessions, "prefixes": size}
-        write_generation(target, tables, _manifest(counts, native), {})
+        """Make the tables the dataset at `target`."""
+        counts = {"requests": self.rows, "sessions": self.sessions, "prefixes": int(self.tree.n[0])}
+        self.tables.write(target, self.tree, counts, self.grids.native, bool(self.generator["relative"]))
         return counts
-
-
-class _Moved:
-    """A table that is a file already."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def write_parquet(self, target: Path, **_: Any) -> None:
-        """Put the file where the dataset wants it."""
-        self.path.replace(target)
 
 
 def _null_below_zero(values: NDArray[np.int64]) -> pl.Series:
     series = pl.Series(values)
     return series.set(series < 0, None)
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("tracetower")
-    except PackageNotFoundError:
-        return "0"
-
-
-def _manifest(counts: dict[str, int], native: int) -> dict[str, Any]:
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "tool": "tracetower",
-        "tool_version": _version(),
-        "tokenizers": [],
-        "tokenizer_digest": None,
-        "one_trace": False,
-        "rows": counts | {"sources": 1, "rejects": 0, "divergences": 0},
-        "copies": 0,
-        "inputs": [{"label": _LABEL, "order": 0, "format": "synthetic", "digest": "synthetic"}],
-        "receipt": {"formats": {"synthetic": 1}, "requests": counts["requests"], "sessions": counts["sessions"],
-                    "block_size": native if native > 1 else None, "warnings": []},
-    }  # fmt: skip
