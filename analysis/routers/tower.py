@@ -12,8 +12,9 @@ would be pushed out. Every prompt token earns `budget` tokens of credit, every t
 price falls by the factor e for each 1 / `stiffness` mean prompts of credit: what is recomputed stays within the budget,
 and is bought where a token buys most balance. Tokens sent before that no replica holds any more count too, at
 `eviction_weight` and out of at most `eviction_share` of what is earned, for copies push out what others need. A new
-session counts live sessions and requests in flight and goes where both are few, which also fills new replicas. A
-session with `session_limit` requests in flight at its home or more is split: each one more counts as load of its home.
+session counts live sessions and requests in flight and goes where both are few, which also fills new replicas, at a
+price of at most `placing_price`: heads that all sessions share are worth holding everywhere. A session with
+`session_limit` requests in flight at its home or more is split: each one more counts as load of its home.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ LEAST_PRICE = 1.0  # a whole mean prompt is never recomputed to spare a replica 
 @uncounted(SIGNATURE)
 def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
     budget, price, stiffness, session_limit, session_weight, kv_weight = memory.params[:6]
-    eviction_weight, eviction_share = memory.params[6:8]
+    eviction_weight, eviction_share, placing_price = memory.params[6:9]
     books = memory.floats
     block = fleet.block_tokens[0]
     blocks = tokens // block
@@ -53,6 +54,8 @@ def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory)
     books[CREDIT] = min(books[CREDIT] + earned - paid, MOST * mean_tokens)
     price = max(price * np.exp(-stiffness * books[CREDIT] / mean_tokens), LEAST_PRICE)
     loaded = fleet.running.sum() > 0
+    if home < 0 and loaded:
+        price = min(price, placing_price)
     best = -1
     best_score = np.inf
     for r in range(len(fleet.alive)):
@@ -86,10 +89,11 @@ POLICY = Policy(
         "price": 30.0,
         "stiffness": 0.6,
         "session_limit": 2.0,
-        "session_weight": 0.3,
+        "session_weight": 1.0,
         "kv_weight": 0.2,
         "eviction_weight": 0.6,
         "eviction_share": 0.85,
+        "placing_price": 2.0,
     },
     prepare=_prepare,
 )
