@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.agents import SAMPLES, Read, lines, shared, whole
 
 STORAGE = SAMPLES / "opencode" / "storage"
+MOMENT = 1772359200000
 
 
 def _check(read: Read) -> None:
@@ -70,3 +74,48 @@ def test_shared_trees(tmp_path: Path) -> None:
     assert (read.total("input_tokens"), read.total("output_tokens")) == (120, 16)
     assert read.receipt["files"]["failed"] == 0
     assert read.receipt["files"]["skipped"] == 0
+
+
+def _pruned(cleared: int | None) -> dict[str, Any]:
+    """Two steps, the first of which read a file, and a second question; `cleared` is when the file was pruned."""
+
+    def tokens(read: int, new: int) -> dict[str, Any]:
+        return {"input": 0, "output": 20, "reasoning": 0, "cache": {"read": read, "write": new}}
+
+    def message(name: str, role: str, at: int, *parts: dict[str, Any]) -> dict[str, Any]:
+        info = {"id": name, "sessionID": "s", "role": role, "time": {"created": MOMENT + at * 1000}}
+        return {"info": info, "parts": [{"id": f"{name}{n}", "messageID": name, **p} for n, p in enumerate(parts)]}
+
+    time = {"start": MOMENT + 12000, "end": MOMENT + 13000}
+    time |= {"compacted": MOMENT + cleared * 1000} if cleared else {}
+    state = {"status": "completed", "input": {"filePath": "a"}, "output": "long " * 800, "time": time}
+    messages = [
+        message("m1", "user", 10, {"type": "text", "text": "Read it"}),
+        message(
+            "m2",
+            "assistant",
+            11,
+            {"type": "tool", "tool": "read", "callID": "c1", "state": state},
+            {"type": "step-finish", "reason": "tool-calls", "tokens": tokens(0, 1000)},
+            {"type": "text", "text": "Done", "time": {"start": MOMENT + 14000, "end": MOMENT + 15000}},
+            {"type": "step-finish", "reason": "stop", "tokens": tokens(1000, 4000)},
+        ),
+        message("m3", "user", 20, {"type": "text", "text": "More " * 1200}),
+        message(
+            "m4",
+            "assistant",
+            21,
+            {"type": "text", "text": "Yes", "time": {"start": MOMENT + 22000, "end": MOMENT + 23000}},
+            {"type": "step-finish", "reason": "stop", "tokens": tokens(0, 6000)},
+        ),
+    ]
+    return {"info": {"id": "s", "projectID": "p", "directory": "/home/me"}, "messages": messages}
+
+
+@pytest.mark.parametrize(("cleared", "kept"), [(None, 5000), (16, 1020), (25, 5000)])
+def test_a_result_that_was_pruned_is_a_notice_in_later_prompts(tmp_path: Path, cleared: int | None, kept: int) -> None:
+    read = Read(tmp_path, whole(tmp_path, "export.json", _pruned(cleared)))
+    assert read.column("input_tokens") == [1000, 5000, 6000]
+    assert read.column("trigger") == ["user", "tool", "user"]
+    assert read.shared(0, 1) == 1000
+    assert kept - 20 < read.shared(1, 2) <= kept  # the call that came before it is some twenty tokens

@@ -2,7 +2,8 @@
 
 Facts: anomalyco/opencode, packages/opencode/src/session. One call is one step (`step-finish`); a message's own tokens
 are those of its last step. `input` excludes cached tokens, `output` excludes reasoning. The prompt is the system prompt
-and tools (not logged) and the messages since the last summary, reasoning included. Times are milliseconds.
+and tools (not logged) and the messages since the last summary, reasoning included; results that were pruned are a
+notice in it from the next user's message on. Times are milliseconds.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.formats.agent_lines import Ledger, opening
-from traces.formats.agent_parts import PartMaker, as_dict, kind_of, plain, seconds, text_of
+from traces.formats.agent_parts import Part, PartMaker, as_dict, kind_of, plain, seconds, text_of
 from traces.formats.agent_requests import requests_of
 from traces.formats.agent_turns import Thread, Turn
 from traces.formats.opencode_storage import Message, Stored, is_database, stored
@@ -30,6 +31,9 @@ SUMMARY = {
     "computes": "hit rates, reported and achievable; lengths are the provider's",
     "notes": "a storage folder is read as one input; system prompt and tools are not logged: an unobserved head",
 }
+_CLEARED = "[Old tool result content cleared]"
+"""What stands for a tool's result once opencode has pruned it (`time.compacted`, session/message-v2.ts)."""
+
 _EVENTS = {"step_start", "step_finish", "text", "tool_use", "reasoning"}
 
 
@@ -73,6 +77,7 @@ class _Conversations:
         self.ordinal = 0
         self.spawns: dict[str, Turn] = {}
         self.children: list[str] = []  # sub-agents that the open step started
+        self.cleared: list[tuple[float, list[Part], Part]] = []  # results to be cleared: when, what, what stands there
 
     def threads(self) -> list[Thread]:
         found = []
@@ -87,6 +92,7 @@ class _Conversations:
                 parent_key=parent,
                 started_s=seconds(as_dict(info.get("time")).get("created")),
             )
+            self.cleared = []
             for message in messages:
                 self._message(thread, message)
             found.append(thread)
@@ -115,7 +121,31 @@ class _Conversations:
                 parts.append(
                     self.make.image(part.get("url")) if image else self.make.text("user", plain(part.get("source")))
                 )
+        self._clear(thread, created)
         thread.add_input(parts, created, "user")
+
+    def _clear(self, thread: Thread, now: float | None) -> None:
+        """Old results that were cleared before `now` are a notice from here on, what came after them is sent anew."""
+        due = [one for one in self.cleared if now is not None and one[0] <= now]
+        if not due or thread.answered:
+            return
+        self.cleared = [one for one in self.cleared if now is None or one[0] > now]
+        notices = {parts[0].key: notice for _, parts, notice in due}
+        gone = {part.key for _, parts, _ in due for part in parts[1:]}
+        after: list[Turn] = []
+        turn, first = thread.parent, 0
+        while turn is not None:
+            after.append(turn)
+            if any(part.key in notices for part in turn.inputs):
+                first = len(after)
+            turn = turn.parent
+        if not first and not any(part.key in notices for part in thread.inputs):
+            return  # a compaction came between
+        waiting, trigger, again = thread.inputs, thread.trigger, after[:first][::-1]
+        parts = [part for turn in again for part in turn.inputs + turn.reply] + waiting
+        thread.rewind(again[0].parent if again else thread.parent)
+        thread.inputs = [notices.get(part.key, part) for part in parts if part.key not in gone]
+        thread.trigger = trigger
 
     def _answer(self, thread: Thread, message: Message, created: float | None) -> None:
         results: list[tuple[list[Any], float | None]] = []
@@ -151,7 +181,11 @@ class _Conversations:
         if child:
             self.children.append(child)
         output = state.get("output", state.get("error"))
-        return self.make.result(output, part.get("callID")) if output is not None else [], seconds(time.get("end"))
+        result = self.make.result(output, part.get("callID")) if output is not None else []
+        cleared = seconds(time.get("compacted"))
+        if cleared is not None and result:
+            self.cleared.append((cleared, result, self.make.result(_CLEARED, part.get("callID"))[0]))
+        return result, seconds(time.get("end"))
 
     def _close(
         self,
