@@ -302,8 +302,9 @@ def _value(before: Side, after: Side) -> str | None:
         return "clock"
     if is_place(lines, after.role):
         return "working_directory"
-    if is_git_lines(before.text or "", after.text or "", after.head, after.role):
-        return "working_directory"
+    for a, b in ((before.text, after.text), (before.line, after.line)):
+        if is_git_lines(a or "", b or "", after.head, after.role):
+            return "working_directory"
     return "nonce" if is_nonce(lines) else None
 
 

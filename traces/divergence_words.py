@@ -206,7 +206,7 @@ def is_place(found: Difference, role: str) -> bool:
         return True
     if _COMMIT_LABEL.search(before) and _is_hex(a) and _is_hex(b):
         return True
-    return bool(_STATE_LABEL.search(before)) and (not spoken or short)
+    return bool(_STATE_LABEL.search(before)) and (not spoken or all(len(part.split()) <= 6 for part in found.changed))
 
 
 def is_git_lines(before: str, after: str, head: str, role: str) -> bool:

@@ -230,7 +230,8 @@ def _shape(
         share, place = found_ahead(
             q.id, q.explicit, k.id, k.explicit, at, first, behind, span.least
         )  # fmt: skip
-        skips = share >= 0.5 and (place >= 0 or (kept and stop_k - at < span.least))
+        fresh = int(np.count_nonzero(k.role[at:stop_k] != TEMPLATE)) if kept else len(k.id)
+        skips = share >= 0.5 and (place >= 0 or fresh < 4)
         half = span.least // 2
         if not skips and _text_end(k, at) - at < 2 * span.least:  # a short text, and what has none changed behind it
             share, place = found_ahead(q.id, q.explicit, k.id, k.explicit, at, at + half, behind, half)
