@@ -26,13 +26,22 @@ class RayExecutor(Executor):
             if address is None:
                 options["num_cpus"] = workers
             ray.init(address=address, **options)
+        self._stored: dict[int, tuple[Any, Any]] = {}
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run `fn` as a Ray task."""
-        return self._ray.remote(fn).remote(*args, **kwargs).future()
+        """Run `fn` as a Ray task. Tuples of arrays go to the cluster once, however many tasks read them."""
+        return self._ray.remote(fn).remote(*map(self._stored_once, args), **kwargs).future()
+
+    def _stored_once(self, value: Any) -> Any:
+        if not (isinstance(value, tuple) and any(hasattr(part, "nbytes") for part in value)):
+            return value
+        if id(value) not in self._stored:  # the value is kept beside its reference, so that its id stays its own
+            self._stored[id(value)] = value, self._ray.put(value)
+        return self._stored[id(value)][1]
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Leave the cluster if this executor joined it."""
+        self._stored.clear()
         if self._started:
             self._ray.shutdown()
 
