@@ -155,6 +155,13 @@ def grid(values: NDArray[Any]) -> list[float] | None:
     return [float(v) for v in np.quantile(numbers, LEVELS, method="inverted_cdf")]
 
 
+def normal_scores(values: NDArray[Any]) -> NDArray[np.float64]:
+    """What a standard normal would have at the ranks of the values, ties in their order."""
+    rank = np.empty(values.size)
+    rank[np.argsort(values, kind="stable")] = np.arange(values.size) + 0.5
+    return np.array([_NORMAL.inv_cdf(p) for p in rank / max(1, values.size)])
+
+
 def persistence(values: NDArray[Any], session: NDArray[Any]) -> float:
     """How alike the values of one session are: correlation of the normal scores of pairs of one session, 0 to 0.95."""
     numbers = np.asarray(values, np.float64)
@@ -163,9 +170,7 @@ def persistence(values: NDArray[Any], session: NDArray[Any]) -> float:
     if numbers.size < 2:
         return 0.0
     who = np.unique(np.asarray(session)[known], return_inverse=True)[1].reshape(-1)
-    rank = np.empty(numbers.size)
-    rank[np.argsort(numbers, kind="stable")] = np.arange(numbers.size) + 0.5
-    score = np.array([_NORMAL.inv_cdf(p) for p in rank / numbers.size])
+    score = normal_scores(numbers)
     count = np.bincount(who)
     pairs = float((count * (count - 1)).sum())
     if pairs == 0:

@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from analysis.cut_sessions import SAMPLE, TRIGGERS, cut_by_the_end, waits_of
-from analysis.distributions import LEVELS, grid, persistence
+from analysis.distributions import LEVELS, grid, normal_scores, persistence
 from analysis.first_prompts import with_first_prompts
 from traces.dataset import Tree
 
@@ -143,6 +143,7 @@ def _stratum(
     append = later.filter((pl.col("transition") == "append") & (pl.col("n") > pl.col("m")))
     rest = later.filter(~((pl.col("transition") == "append") & (pl.col("n") > pl.col("m"))).fill_null(False))
     growth = (append["n"] - append["m"]).to_numpy()
+    alike = persistence(growth, append["s"].to_numpy())
     output = _floats(rows, "output_tokens")
     gap = _floats(rows, "gap_s")
     trigger = rows["trigger"].fill_null("unknown")
@@ -168,7 +169,8 @@ def _stratum(
             first.filter(pl.col("n").is_not_null()).select(share), "rank"
         ),
         "new_tokens": _bands(append, growth),
-        "new_tokens_persistence": persistence(growth, append["s"].to_numpy()),
+        "new_tokens_persistence": alike,
+        "new_tokens_by_turns": _by_turns(growth, append["s"].to_numpy(), sessions, alike),
         "events": _events(rest, later, native),
         "output_tokens": grid(output),
         "output_known": float(np.mean(~np.isnan(output))),
@@ -187,6 +189,23 @@ def _stratum(
         "subagents": _spread(sessions["agents"]),
         "spawn_delay_s": grid(_floats(sessions, "spawn_delay_s")),
     }  # fmt: skip
+
+
+def _by_turns(growth: NDArray[np.float64], s: NDArray[Any], sessions: pl.DataFrame, alike: float) -> float:
+    """How what a session's turns have in common in their growth goes with its number of turns: -1 to 1.
+
+    The correlation of the normal scores of turns with the mean scores of growth, freed from what single turns add to
+    those means.
+    """
+    who, place = np.unique(s, return_inverse=True)
+    if alike <= 0 or who.size < 3:
+        return 0.0
+    mean = np.bincount(place.reshape(-1), weights=normal_scores(growth)) / np.bincount(place.reshape(-1))
+    turns = sessions.filter(pl.col("s").is_in(who.tolist())).sort("s")["turns"].to_numpy().astype(np.float64)
+    if turns.std() == 0 or mean.std() == 0:
+        return 0.0
+    found = float(np.corrcoef(normal_scores(turns), mean)[0, 1]) * float(mean.std()) / alike**0.5
+    return float(np.clip(found, -1.0, 1.0))
 
 
 def _share(chosen: pl.Series) -> float:

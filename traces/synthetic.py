@@ -198,6 +198,7 @@ class _Maker:
             np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.zeros(rows, np.int8),
         )  # fmt: skip
         scores = np.stack([normal_quantile(self._even_by(batch.stratum)) for _ in range(4)], axis=1)
+        self._go_with_turns(scores[:, 0], batch.stratum, turns)
         grow(
             self.grids, self.tree, batch.stratum, np.full(count, min(batch.level, 1)), batch.start_s, batch.spawn_leaf,
             first, batch.first_draw, scores, int(self.random.integers(1 << 31)), made,
@@ -217,6 +218,17 @@ class _Maker:
             here, values = np.flatnonzero(stratum == s), np.array(self.strata[s][name], np.int64)
             out[here] = values[(self._even(here.size) * values.size).astype(np.int64)]
         return out
+
+    def _go_with_turns(self, score: NDArray[np.float64], stratum: NDArray[np.int64], turns: NDArray[np.int64]) -> None:
+        """Make the scores of growth go with the numbers of turns as in the profile (in place)."""
+        for s in np.unique(stratum).tolist():
+            together = self.strata[s].get("new_tokens_by_turns", 0.0)
+            here = np.flatnonzero(stratum == s)
+            if together and here.size > 1:
+                place = np.empty(here.size)
+                place[np.lexsort((self.random.random(here.size), turns[here]))] = np.arange(here.size) + 0.5
+                by = normal_quantile(place / here.size)
+                score[here] = together * by + (1 - together**2) ** 0.5 * score[here]
 
     def _turns(self, batch: _Batch) -> NDArray[np.int64]:
         """Turns of each session; where its stratum tells gaps one by one, as many as the example has that it takes."""
