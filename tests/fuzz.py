@@ -267,8 +267,10 @@ def read_only(format_name: str, target: Path) -> None:
         counts = builder.end()
         builder.flush()
         assert all(count >= 0 for count in counts.values()), f"a negative count: {dict(counts)}"
-        assert counts["used"] >= sum(f.height for f in builder.frames if f["input_label"][0] == builder.input.label)
-    stopped = [reason for _, _, reason in builder.rejects if reason.startswith("reading stopped")]
+        assert counts["used"] >= sum(
+            f.height for f in builder.requests.frames if f["input_label"][0] == builder.input.label
+        )
+    stopped = [reason for _, _, reason in builder.requests.rejects if reason.startswith("reading stopped")]
     assert not stopped, stopped[0]
 
 

@@ -6,7 +6,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,43 +14,16 @@ from numpy.typing import NDArray
 
 from traces.batches import BlockRow, PieceRow, block_batch, piece_batch
 from traces.blocks import KnownTexts
-from traces.columns import FARTHEST_US, FROM_REQUEST, TYPES, columns
+from traces.columns import FARTHEST_US
 from traces.copies import Copies
 from traces.digests import KeyedDigest
 from traces.prefixes import PrefixTree
 from traces.records import Base, Blocks, Note, Piece, Prompt, Record, Reject, Request, Session, Skipped
+from traces.request_rows import Counts, Input, RequestRows, Row, Taken
 
 FLUSH_ROWS = 2048
 MAX_TOKENS = 1 << 48
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class Input(NamedTuple):
-    """One input of the dataset. `name` is private; `label` stands for it everywhere else."""
-
-    label: str
-    name: str
-    digest: str
-    format: str
-    origin_us: int | None = None  # of the trace's own clock, where its zero is unknown
-
-
-class Counts(Counter[str]):
-    """What became of the records: used, rejected, duplicate, ignored, failed_attempt."""
-
-
-Row = tuple[int, int | None, int, Request]
-"""(row, session, source, request)"""
-
-
-class Taken(NamedTuple):
-    """Requests of one input that are no columns yet. `told`: the input's counts were handed out with these as used."""
-
-    input: Input
-    clock: str
-    counts: Counts
-    rows: list[Row]
-    told: bool
 
 
 class Builder:
@@ -64,25 +37,18 @@ class Builder:
         self.reply = np.full(0, -1, np.int64)
         self.rows = 0
         self.first_new_row = 0
-        self.frames: list[pl.DataFrame] = []
+        self.requests = RequestRows()
         self.sessions: list[dict[str, Any]] = []
         self.session_ids: dict[int, int] = {}
         self.sources: list[tuple[Any, ...]] = []
         self.inputs: list[Input] = []
         self.spaces: dict[str, int] = {"dataset": 0}
-        self.rejects: list[tuple[str, int, str]] = []
-        self.late: list[
-            tuple[str, int, str]
-        ] = []  # rejects that came to light after the counts of their input were told
         self.notes: Counter[str] = Counter()
         self._pending: list[Row] = []
-        self._waiting: list[Taken] = []
-        self._waits = 0
         self._blocks: list[BlockRow] = []
         self._pieces: list[PieceRow] = []
         self.copies = Copies()
         self._named = array("q"), array("Q")  # rows, and the digests of their keys where other inputs may name them
-        self.origins: dict[str, int] = {}
         self._secret = self.digest("rows that match nothing")
 
     # one input -------------------------------------------------------------------------------------------------
@@ -127,7 +93,7 @@ class Builder:
                 self._session(record)
             elif type(record) is Reject:
                 self.counts["rejected"] += 1
-                self.rejects.append((self.input.label, record.ordinal, record.reason))
+                self.requests.rejects.append((self.input.label, record.ordinal, record.reason))
             elif type(record) is Skipped:
                 self.counts[record.kind] += record.count
                 self.skipped[record.reason] += record.count
@@ -135,7 +101,7 @@ class Builder:
                     self.counts["ignored"] += record.count
             elif type(record) is Note:
                 self.notes[record.text] += 1
-            if self._waits + len(self._pending) >= FLUSH_ROWS:
+            if self.requests.waiting + len(self._pending) >= FLUSH_ROWS:
                 self.flush()
 
     def end(self, digest: str = "") -> Counts:
@@ -146,7 +112,7 @@ class Builder:
         if self._blocks:
             self.flush()
         elif self._pending:
-            self._wait(told=True)
+            self._hand_on(told=True)
         self.input = self.inputs[-1] = self.input._replace(digest=digest)
         for session, key in self._spawned:
             if key in self._rows:
@@ -288,16 +254,14 @@ class Builder:
         self._blocks.append(BlockRow(row, tokens, block, space, added))
         return prompt
 
-    def _wait(self, told: bool) -> None:
-        self._waiting.append(Taken(self.input, self._space_name, self.counts, self._pending, told))
-        self._waits += len(self._pending)
-        self.counts["used"] += len(self._pending)
+    def _hand_on(self, told: bool) -> None:
+        self.requests.add(Taken(self.input, self._space_name, self.counts, self._pending, told))
         self._pending = []
 
     def flush(self) -> None:
         """Insert the prompts that wait and turn the waiting requests into columns."""
         if self._pending:
-            self._wait(told=False)
+            self._hand_on(told=False)
         if self.leaf.size < self.rows:
             size = max(self.rows, self.leaf.size * 2, 4096)
             for name in ("leaf", "full", "reply"):
@@ -313,40 +277,8 @@ class Builder:
             self.tree.insert(batch, self.leaf, self.full, self.reply)
         if self._pieces:
             self.tree.insert(piece_batch(self._pieces), self.leaf, self.full, self.reply)
-        taken = self._waiting
-        if bad:
-            taken = [t._replace(rows=[r for r in t.rows if r[0] not in bad]) for t in taken]
-            for t in self._waiting:
-                for row, _, _, request in t.rows:
-                    if row in bad:
-                        self._reject(t, request, "hash_ids are not whole numbers or strings")
-        self._keep([t for t in taken if t.rows])
-        self._blocks, self._pieces, self._waiting, self._waits = [], [], [], 0
-
-    def _reject(self, taken: Taken, request: Request, reason: str) -> None:
-        taken.counts["used"] -= 1
-        taken.counts["rejected"] += 1
-        (self.late if taken.told else self.rejects).append((taken.input.label, request.ordinal, reason))
-
-    def _keep(self, taken: list[Taken]) -> None:
-        """Turn requests into columns; one with a value that no column holds is rejected, the others are kept."""
-        if not taken:
-            return
-        try:
-            self.frames.append(columns([(t.input.label, t.clock, t.rows) for t in taken], self.origins))
-        except (OverflowError, TypeError, ValueError, pl.exceptions.PolarsError):
-            if len(taken) > 1:
-                half = len(taken) // 2
-                self._keep(taken[:half])
-                self._keep(taken[half:])
-                return
-            (one,) = taken
-            if len(one.rows) == 1:
-                self._reject(one, one.rows[0][3], "a number that is absurdly large")
-                return
-            half = len(one.rows) // 2
-            self._keep([one._replace(rows=one.rows[:half])])
-            self._keep([one._replace(rows=one.rows[half:])])
+        self.requests.flush(bad)
+        self._blocks, self._pieces = [], []
 
     # all of it -------------------------------------------------------------------------------------------------
 
@@ -359,13 +291,7 @@ class Builder:
     def all_rows(self) -> pl.DataFrame:
         """Every request taken so far, copies included, with its place in the tree."""
         self.flush()
-        if not self.frames:
-            names = ["request_id", "session_id", "source_id", "input_label", "prompt_completeness", "record_ordinal"]
-            types: dict[str, Any] = {n: TYPES[n] for n in [*names, *FROM_REQUEST]}
-            frame = pl.DataFrame(schema=types | {"arrival_us": pl.Int64, "wall": pl.Boolean})
-        else:
-            frame = pl.concat(self.frames, how="diagonal", rechunk=True)  # so that what is made of it shares its memory
-            self.frames = [frame]
+        frame = self.requests.frame()
         rows = frame["request_id"].to_numpy()
         leaf = self.leaf[rows] if rows.size else np.zeros(0, np.int64)
         reply = self.reply[rows] if rows.size else np.zeros(0, np.int64)

@@ -193,9 +193,9 @@ class _Ingest:
 
     def _take_late(self, builder: Builder) -> None:
         names = {i.label: i.name for i in builder.inputs}
-        self.tally.late([(names[label], ordinal, reason) for label, ordinal, reason in builder.late])
-        builder.rejects += builder.late
-        builder.late = []
+        self.tally.late([(names[label], ordinal, reason) for label, ordinal, reason in builder.requests.late])
+        builder.requests.rejects += builder.requests.late
+        builder.requests.late = []
 
     def _manifest(self, builder: Builder, tables: dict[str, Any], receipt: dict[str, Any]) -> dict[str, Any]:
         order = input_order(builder.inputs)
@@ -308,15 +308,15 @@ class _Ingest:
         scope = getattr(reader, "SESSION_SCOPE", "input")
         unit = self.options.time_unit or getattr(reader, "TIME_UNIT", None)
         builder.begin(source.name, name, scope, self.options.one_trace, self.options.tokenizer, unit)
-        rejected, rows = len(builder.rejects), builder.rows
+        rejected, rows = len(builder.requests.rejects), builder.rows
         builder.take(_counted(records, source))
         if source.truncated:
             builder.take([Reject(0, "the compressed stream is cut off or damaged; what could be unpacked was used")])
         counts = builder.end(builder.digest.hex(source.digest()))
-        if builder.rows == rows and len(builder.rejects) == rejected:
+        if builder.rows == rows and len(builder.requests.rejects) == rejected:
             most = builder.skipped.most_common(1)
             builder.notes[f"{NO_REQUEST}: {most[0][0] or 'other records' if most else 'it is empty'}"] += 1
-        self.tally.read(source.name, name, counts, builder.rejects[rejected:], builder.notes)
+        self.tally.read(source.name, name, counts, builder.requests.rejects[rejected:], builder.notes)
         builder.notes = Counter()
 
     def _reading(self, place: int, total: int, builder: Builder, source: Source) -> None:

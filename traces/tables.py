@@ -9,12 +9,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from traces.builder import Builder, Input
+from traces.builder import Builder
 from traces.dataset import Dataset
 from traces.digests import KeyedDigest
 from traces.divergences import divergence_table
 from traces.prefixes import Nodes, PrefixTree
 from traces.records import ROLES
+from traces.request_rows import Input
 from traces.schema import PREFIXES, REJECTS, REQUESTS, SESSIONS, SOURCES, polars_schema
 from traces.sessions import full_depths, infer_sessions
 
@@ -67,7 +68,9 @@ def finish(builder: Builder) -> tuple[dict[str, pl.DataFrame], dict[str, Any], i
         "requests": requests.cast(polars_schema(REQUESTS)),
         "prefixes": _prefixes(builder.tree),
         "divergences": _divergences(builder, rows),
-        "rejects": pl.DataFrame([*builder.rejects, *builder.late], schema=polars_schema(REJECTS), orient="row"),
+        "rejects": pl.DataFrame(
+            [*builder.requests.rejects, *builder.requests.late], schema=polars_schema(REJECTS), orient="row"
+        ),
     }
     return tables, _private(builder, copies, rows), copies.height
 
@@ -263,7 +266,7 @@ def _private(builder: Builder, copies: pl.DataFrame, rows: pl.DataFrame) -> dict
         "state.json": {
             "inputs": [list(i) for i in builder.inputs],
             "spaces": builder.spaces,
-            "origins": builder.origins,
+            "origins": builder.requests.origins,
             "rows": builder.rows,
         },
     }
@@ -317,11 +320,11 @@ def restore(dataset: Dataset) -> Builder:
         values[both["request_id"].to_numpy()] = both[column].fill_null(-1).to_numpy()
         setattr(builder, name, values)
     builder.full = builder.leaf.copy()
-    builder.frames = [both.drop("prefix_id", "prefix_tokens", "output_prefix_id")]
+    builder.requests.frames = [both.drop("prefix_id", "prefix_tokens", "output_prefix_id")]
     builder.inputs = [Input(*i) for i in state["inputs"]]
-    builder.spaces, builder.origins = state["spaces"], state["origins"]
+    builder.spaces, builder.requests.origins = state["spaces"], state["origins"]
     builder.sources = [tuple(row[1:]) for row in dataset.read("sources").rows()]
-    builder.rejects = dataset.read("rejects").rows()
+    builder.requests.rejects = dataset.read("rejects").rows()
     sessions = pl.read_parquet(folder / "sessions.parquet").drop("session_id")
     builder.sessions = [{k: v for k, v in row.items() if v is not None} for row in sessions.to_dicts()]
     builder.session_ids = {s["key"]: i for i, s in enumerate(builder.sessions)}
