@@ -41,7 +41,8 @@ class Taken(NamedTuple):
 class RequestRows:
     """Requests of all inputs.
 
-    Inputs of few requests wait for each other, since a batch costs about the same whatever it holds. Those with a value that no column holds are rejects: (label of the input, ordinal, reason).
+    Inputs of few requests wait for each other, since a batch costs about the same whatever it holds. Those with a value
+    that no column holds are rejects: (label of the input, ordinal, reason).
     """
 
     def __init__(self) -> None:
