@@ -37,6 +37,7 @@ _DIRECTORY = (
     r"(?:cwd|pwd|dir(?:ectory)?|folder|workspace|project|repo(?:sitory)?|work[ _-]?tree)(?:[ _-]?(?:root|path|dir))?"
 )
 _DIRECTORY_LABEL = re.compile(rf"(?:\b|_){_DIRECTORY}{_SIGN}$", re.IGNORECASE)
+_SITUATED = re.compile(r"\b(?:you(?:['’]re| are)(?: now)?|located|running|working) (?:in|at|from)\W+$", re.IGNORECASE)
 _BRANCH_LABEL = re.compile(
     rf"(?:\bon branch\s+|\b(?:current|git|main|default)[ _-]?branch{_LINK}|\bbranch{_SIGN}|^##\s+|\borigin/)$",
     re.IGNORECASE | re.MULTILINE,
@@ -201,6 +202,8 @@ def is_place(found: Difference, role: str) -> bool:
         return True
     short = all(len(part.split()) <= 2 for part in found.changed)
     if _DIRECTORY_LABEL.search(before) and (short or (_PATH.match(a) and _PATH.match(b))):
+        return True
+    if _SITUATED.search(before) and _PATH.match(a) and _PATH.match(b):
         return True
     if _BRANCH_LABEL.search(before) and short:
         return True

@@ -243,12 +243,20 @@ def _shape(
         stop_q, stop_k = span.cut_q, span.cut_k
         dropped = _messages(q, span.framed, stop_q, words) - _messages(k, span.framed, stop_k, words)
     elif not (kept or skips):
-        return Shape(resumed, whole, compaction=compaction)
+        return Shape(resumed, whole, -int(_put_in(q, k, span.framed, at)), compaction=compaction)
     total = int(q.tokens.sum())
     return Shape(
         resumed, whole, dropped, float(q.tokens[at:stop_q].sum()) / total if total else 0.0, skips, kept, compaction,
         _lost_reasoning(q, k, at, span.least // 2),
     )  # fmt: skip
+
+
+def _put_in(q: Units, k: Units, framed: int, at: int) -> bool:
+    """Whether the later prompt has a message more there, and goes on behind it as the earlier one does."""
+    stop, size = _message_end(k, at), END_TOKENS // 4
+    if framed + size > len(q.id) or stop + size > len(k.id) or q.role[framed] != TEMPLATE:
+        return False
+    return bool((q.id[framed : framed + size] == k.id[stop : stop + size]).all())
 
 
 def _lost_reasoning(q: Units, k: Units, at: int, least: int) -> bool:
