@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from analysis.executors import executor_for
 from analysis.fleet_grid import Objective, frontier, grid, meets, paired, run_cells
 from analysis.load_figures import cell_figures
 from analysis.placement import vmr_band
@@ -281,3 +282,12 @@ def test_grids_pairs_and_the_frontier() -> None:
     assert meets(rows[0], Objective(p99_running_requests=1000)) is True
     assert meets(rows[0], Objective(p99_running_requests=0)) is False
     assert meets(rows[0], Objective(ttft_s_p99=1.0)) is None
+
+
+def test_cells_on_ray_give_the_same() -> None:
+    pytest.importorskip("ray", reason="the extra `cluster` is not installed")
+    rng = np.random.default_rng(0)
+    trace = trace_of([[k % 3] * (1 + k % 8) for k in range(60)], np.arange(60) % 6, duration_s=rng.exponential(3, 60))
+    cells = grid(Cell("random", 1, block_tokens=1, service="recorded"), ["random", "tower"], [2], [None, 8], 2)
+    with executor_for("ray", 2) as workers:
+        assert run_cells(trace, cells, workers) == run_cells(trace, cells)
