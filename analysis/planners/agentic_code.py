@@ -218,16 +218,33 @@ def _delays(gaps: dict[str, Any], made: Played, longest: int, notes: list[str]) 
         parts = {name: g for name, g in (("agentic_delay", tool), ("human_delay", human)) if g is not None}
     most = 1000 * every["max"]
     found: dict[str, Any] = {"agentic_fraction": round(fraction, 6)}
-    random = np.random.default_rng(1)
-    for name, figures in parts.items():
-        asked = max(1.0, 1000 * figures["mean"]), max(1.0, 1000 * figures["p50"])
-        want = asked
-        for _ in range(ROUNDS):
-            shape = fitted(*want, 0.5, 2 * max(2.0, 1000 * figures["max"]))
-            drawn = np.minimum(np.minimum(_drawn(shape, random, 20_000), most) * random.choice(shorter, 20_000), most)
-            want = _corrected(want, asked, drawn)
-        found[name] = shape.document()
+    whole_median, scale = 1000 * every["p50"], 1.0
+    for _ in range(1 if len(parts) < 2 else 3):  # medians of both kinds, moved alike until all delays have theirs
+        random = np.random.default_rng(1)
+        drawn = []
+        for name, figures in parts.items():
+            asked = max(1.0, 1000 * figures["mean"]), max(1.0, scale * 1000 * figures["p50"])
+            shape, values = _fitted_delays(asked, 1000 * figures["max"], most, shorter, random)
+            found[name] = shape.document()
+            share = fraction if name == "agentic_delay" else 1 - fraction
+            drawn.append(values[: max(1, round(share * values.size))])
+        got = float(np.median(np.concatenate(drawn)))
+        scale *= min(2.0, max(0.5, whole_median / got)) if got > 0 and whole_median > 0 else 1.0
     return found | {"max": round(most, 3)}
+
+
+def _fitted_delays(
+    asked: tuple[float, float], longest: float, most: float, shorter: NDArray[np.float64], random: np.random.Generator
+) -> tuple[Lognormal, NDArray[np.float64]]:
+    """The lognormal whose delays, shortened and capped, have the mean and median asked for (ms), and such delays."""
+    want = asked
+    shape = fitted(*want, 0.5, 2 * max(2.0, longest))
+    drawn = np.zeros(0)
+    for _ in range(ROUNDS):
+        shape = fitted(*want, 0.5, 2 * max(2.0, longest))
+        drawn = np.minimum(np.minimum(_drawn(shape, random, 20_000), most) * random.choice(shorter, 20_000), most)
+        want = _corrected(want, asked, drawn)
+    return shape, drawn
 
 
 def _differences(overall: dict[str, Any], made: Played, fixed: int, longest: int) -> list[str]:
