@@ -322,7 +322,7 @@ def _of_first_lines(before: Side, after: Side, named_only: bool = False) -> str 
         return None
     if is_image(found):
         return "image"
-    named = found.mostly or bool(re.search(r"[:=]\s*\S*$", found.label)) or len(found.label) < 40
+    named = found.mostly or bool(re.search(r"[:=]\s*\S*$", found.label[-200:])) or len(found.label) < 40
     if not named:
         return None
     if is_clock(found):

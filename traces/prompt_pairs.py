@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+MOST_PLACES = 64
+"""So many places where one prompt's end stands in another are looked at: of a text of one word there are many."""
+
 
 @njit(cache=True)
 def parts_before(parent: Any, start: Any, end: Any, role: Any, leaf: Any, common: Any, template: Any) -> Any:
@@ -154,7 +157,7 @@ def common_tail(ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, at: An
     if size < window // 4 or size < 1:
         return -1, -1
     first = len(ids_q) - size
-    longest, found = -1, -1
+    longest, found, tried = -1, -1, 0
     for b in range(at, len(ids_k) - size + 1):
         i = 0
         while i < size and ids_q[first + i] == ids_k[b + i] and explicit_q[first + i] == explicit_k[b + i]:
@@ -170,6 +173,9 @@ def common_tail(ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, at: An
                 back += 1
             if back > longest:
                 longest, found = back, b
+            tried += 1
+            if tried == MOST_PLACES:
+                break
     return (first - longest, found - longest) if found >= 0 else (-1, -1)
 
 
