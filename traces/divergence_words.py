@@ -106,7 +106,7 @@ SCHEMA = re.compile(
 )
 SPEAKER = re.compile(
     r"^(?:<\|(?!\w*end|eot)[\w ]+\|>\w*"
-    r"|\W{0,3}(?:human|user|assistant|tool|tool_result|observation|model|ai|bot)\W{0,3})\s*$"
+    r"|[^\w\n]{0,3}(?:human|user|assistant|tool|tool_result|observation|model|ai|bot)[^\w\n]{0,3})[^\S\n]*$"
     r"|^(?:human|user|assistant|tool): |<start_of_turn>|\[INST\]|<\|(?:im_start|start_header_id|start)\|>",
     re.IGNORECASE | re.MULTILINE,
 )

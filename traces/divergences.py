@@ -239,7 +239,7 @@ def _shape(
         if skips and not kept:
             stop_q, stop_k = int(place), at
             dropped = _messages(q, span.framed, stop_q, words)
-    if span.alike > 0 and not skips and (dropped < 2 or strong):
+    if span.alike > 0 and resumed and not skips and (dropped < 2 or strong):
         stop_q, stop_k = span.cut_q, span.cut_k
         dropped = _messages(q, span.framed, stop_q, words) - _messages(k, span.framed, stop_k, words)
     elif not (kept or skips):
