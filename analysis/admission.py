@@ -72,11 +72,10 @@ from analysis.replica_cache import (
     Caches,
     add_junk,
     evict,
-    lock,
     matches,
     touch,
-    unlock,
 )
+from analysis.replica_pins import lock, unlock
 from analysis.routers.fleet import (
     Fleet,
 )
@@ -84,7 +83,7 @@ from analysis.uncounted import uncounted
 
 
 @uncounted()
-def insert(i: int, r: int, c: Caches, a: Arrivals, d: Desk, rules: Rules) -> None:
+def insert(i: int, r: int, c: Caches, a: Arrivals, d: Desk) -> None:
     """The prompt of request `i` comes into replica `r` and into the shared cache."""
     shared = len(c.capacity) - 1
     node = a.what[i, LEAF]
@@ -127,7 +126,7 @@ def admit(
                 best = max(best, d.found[HELD, k])
         out.blocks[i, BEST] = best
         if rules.choices[INSERT] == AT_ARRIVAL or rules.choices[SERVICE] == INSTANT:
-            insert(i, r, c, a, d, rules)
+            insert(i, r, c, a, d)
         else:
             touch(c, r, node, hit)
             touch(c, shared, node, d.found[HELD, shared])
@@ -209,7 +208,7 @@ def serve_waiting(r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d:
 
 
 @uncounted()
-def release(i: int, c: Caches, a: Arrivals, d: Desk, what: int) -> None:
+def release(i: int, a: Arrivals, d: Desk, what: int) -> None:
     """Let the requests arrive that wait for request `i` to arrive or to finish."""
     for k in range(a.dependants_first[i], a.dependants_first[i + 1]):
         j = a.dependants[k]
@@ -218,7 +217,7 @@ def release(i: int, c: Caches, a: Arrivals, d: Desk, what: int) -> None:
 
 
 @uncounted()
-def close(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
+def close(i: int, a: Arrivals, fleet: Fleet, d: Desk, out: Outcome) -> None:
     """Request `i` is over: its session goes on, or leaves and makes place for the next."""
     s = a.what[i, SESSION]
     out.times[i, FINISHED_S] = d.clock[NOW]
@@ -231,7 +230,7 @@ def close(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, o
             j = a.backlog[int(d.clock[STARTED])]
             d.clock[STARTED] += 1
             push(d, d.clock[NOW] + a.when[j, DELAY], ARRIVED, 0, j)
-    release(i, c, a, d, AFTER_FINISH)
+    release(i, a, d, AFTER_FINISH)
 
 
 @uncounted()
@@ -264,7 +263,7 @@ def computed(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk
     r = out.replica[i]
     fleet.prefill_tokens[r] -= a.what[i, TOKENS] - out.blocks[i, HIT] * fleet.block_tokens[0]
     if rules.choices[INSERT] == AT_FINISH and a.what[i, LEAF] >= 0:
-        insert(i, r, c, a, d, rules)
+        insert(i, r, c, a, d)
 
 
 @uncounted()
@@ -285,5 +284,5 @@ def finished(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk
             touch(c, shared, node, blocks)
         make_room(r, c, d)
         evict(c, shared, c.capacity[shared])
-    close(i, c, a, rules, fleet, d, out)
+    close(i, a, fleet, d, out)
     serve_waiting(r, c, a, rules, fleet, d, out)

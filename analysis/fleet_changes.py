@@ -50,8 +50,8 @@ from analysis.replay_books import (
 from analysis.replica_cache import (
     Caches,
     clear,
-    lock,
 )
+from analysis.replica_pins import lock
 from analysis.routers.fleet import (
     Fleet,
 )

@@ -145,7 +145,7 @@ def place(
     ):
         out.counts[REFUSED] += 1
         out.replica[i] = -1
-        close(i, c, a, rules, fleet, d, out)
+        close(i, a, fleet, d, out)
         return r
     fleet.last[s] = r
     out.replica[i] = r
@@ -155,7 +155,7 @@ def place(
     if rules.choices[SERVICE] == INSTANT:
         admit(i, r, c, a, rules, fleet, d, out, True)
         out.times[i, COMPUTED_S] = d.clock[NOW]
-        close(i, c, a, rules, fleet, d, out)
+        close(i, a, fleet, d, out)
         return r
     add_running(r, 1, rules, fleet, d, out)
     fleet.session_running[s] += 1
@@ -239,7 +239,7 @@ def _run(
             d.sessions[s, SETTLED] = changes
         if place(i, choose, memory, c, a, rules, fleet, d, out, changes) == -2:
             return i
-        release(i, c, a, d, AFTER_ARRIVAL)
+        release(i, a, d, AFTER_ARRIVAL)
     for r in range(len(fleet.alive)):
         spend_load(r, rules, fleet, d, out)
     out.integrals[END_S] = d.clock[NOW]

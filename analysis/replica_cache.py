@@ -19,12 +19,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.heavy_paths import HeavyPaths
+from analysis.recency_list import (
+    DEPTH,
+    DOWN,
+    HOLDING,
+    NEWER,
+    NEWEST,
+    NEXT_HOLDING,
+    OLDEST,
+    UP,
+    append,
+    free_entry,
+    new_entry,
+    unlink,
+)
 from analysis.uncounted import uncounted
 
 OWNER, PATH, NEXT, TOP, BOTTOM, INSERTED, ROUTED, LOCKED = range(8)  # columns of Caches.holdings
-DEPTH, HOLDING, UP, DOWN, OLDER, NEWER = range(6)  # columns of Caches.entries
-OLDEST, NEWEST = range(2)  # columns of Caches.ends
-FREE_ENTRY, NEXT_ENTRY, NEXT_HOLDING = range(3)  # positions in Caches.counters
 HELD, EVER_HELD, SENT, IN_USE = range(4)  # rows that `matches` fills; the last three as INSERTED, ROUTED, LOCKED
 JUNK = (
     -1
@@ -141,7 +152,7 @@ def matches(c: Caches, node: int, found: Any) -> None:
 
 
 @uncounted()
-def _holding(c: Caches, replica: int, p: int) -> int:
+def holding_of(c: Caches, replica: int, p: int) -> int:
     """The replica's holding of path `p`, made if there is none."""
     h = c.first[p]
     while h >= 0:
@@ -163,57 +174,13 @@ def _holding(c: Caches, replica: int, p: int) -> int:
 
 
 @uncounted()
-def _append(c: Caches, replica: int, e: int) -> None:
-    """Make `e` the most recent entry of the replica."""
-    last = c.ends[replica, NEWEST]
-    c.entries[e, OLDER] = last
-    c.entries[e, NEWER] = -1
-    if last >= 0:
-        c.entries[last, NEWER] = e
-    else:
-        c.ends[replica, OLDEST] = e
-    c.ends[replica, NEWEST] = e
-
-
-@uncounted()
-def _unlink(c: Caches, replica: int, e: int) -> None:
-    before = c.entries[e, OLDER]
-    after = c.entries[e, NEWER]
-    if before >= 0:
-        c.entries[before, NEWER] = after
-    else:
-        c.ends[replica, OLDEST] = after
-    if after >= 0:
-        c.entries[after, OLDER] = before
-    else:
-        c.ends[replica, NEWEST] = before
-
-
-@uncounted()
-def _new_entry(c: Caches) -> int:
-    e = c.counters[FREE_ENTRY]
-    if e >= 0:
-        c.counters[FREE_ENTRY] = c.entries[e, UP]
-        return e
-    e = c.counters[NEXT_ENTRY]
-    c.counters[NEXT_ENTRY] += 1
-    return e
-
-
-@uncounted()
-def _free_entry(c: Caches, e: int) -> None:
-    c.entries[e, UP] = c.counters[FREE_ENTRY]
-    c.counters[FREE_ENTRY] = e
-
-
-@uncounted()
 def mark_routed(c: Caches, replica: int, node: int) -> None:
     """Note that the prompt at `node` was sent to the replica."""
     while node >= 0:
         p = c.path[node]
         here = c.end_blocks[node]
         if here > c.base[p]:
-            h = _holding(c, replica, p)
+            h = holding_of(c, replica, p)
             c.holdings[h, ROUTED] = max(c.holdings[h, ROUTED], here)
         node = c.above[p]
 
@@ -225,17 +192,17 @@ def touch(c: Caches, replica: int, node: int, limit: int) -> None:
         p = c.path[node]
         here = min(c.end_blocks[node], limit)
         if here > c.base[p]:
-            h = _holding(c, replica, p)
+            h = holding_of(c, replica, p)
             before = c.entries[c.holdings[h, BOTTOM], DEPTH] if c.holdings[h, BOTTOM] >= 0 else c.base[p]
             if here > before:
                 c.resident[replica] += here - before
             top = c.holdings[h, TOP]
             while top >= 0 and c.entries[top, DEPTH] <= here:
                 below = c.entries[top, DOWN]
-                _unlink(c, replica, top)
-                _free_entry(c, top)
+                unlink(c.entries, c.ends, replica, top)
+                free_entry(c.entries, c.counters, top)
                 top = below
-            e = _new_entry(c)
+            e = new_entry(c.entries, c.counters)
             c.entries[e, DEPTH] = here
             c.entries[e, HOLDING] = h
             c.entries[e, UP] = -1
@@ -245,7 +212,7 @@ def touch(c: Caches, replica: int, node: int, limit: int) -> None:
             else:
                 c.holdings[h, BOTTOM] = e
             c.holdings[h, TOP] = e
-            _append(c, replica, e)
+            append(c.entries, c.ends, replica, e)
             c.holdings[h, INSERTED] = max(c.holdings[h, INSERTED], here)
         node = c.above[p]
 
@@ -255,10 +222,10 @@ def add_junk(c: Caches, replica: int, blocks: int) -> None:
     """Put `blocks` that no prompt shares into the replica, as its most recent."""
     if blocks <= 0:
         return
-    e = _new_entry(c)
+    e = new_entry(c.entries, c.counters)
     c.entries[e, DEPTH] = blocks
     c.entries[e, HOLDING] = JUNK
-    _append(c, replica, e)
+    append(c.entries, c.ends, replica, e)
     c.resident[replica] += blocks
 
 
@@ -284,60 +251,19 @@ def evict(c: Caches, replica: int, capacity: int) -> None:
             c.entries[e, DEPTH] -= gone
             c.resident[replica] -= gone
         if c.entries[e, DEPTH] == low:
-            _unlink(c, replica, e)
+            unlink(c.entries, c.ends, replica, e)
             if h != JUNK:
                 if c.entries[e, UP] >= 0:
                     c.entries[c.entries[e, UP], DOWN] = -1
                 else:
                     c.holdings[h, TOP] = -1
                 c.holdings[h, BOTTOM] = c.entries[e, UP]
-            _free_entry(c, e)
+            free_entry(c.entries, c.counters, e)
         elif c.resident[replica] > capacity:  # in use: its place in the order is settled when it is released
             if passed_over < 0:
                 passed_over = e
-            _unlink(c, replica, e)
-            _append(c, replica, e)
-
-
-@uncounted()
-def lock(c: Caches, replica: int, node: int) -> None:
-    """Keep the prompt at `node` from eviction."""
-    while node >= 0:
-        p = c.path[node]
-        here = c.end_blocks[node]
-        if here > c.base[p]:
-            h = _holding(c, replica, p)
-            if here > c.holdings[h, LOCKED]:
-                c.pinned[replica] += here - c.holdings[h, LOCKED]
-                c.holdings[h, LOCKED] = here
-        node = c.above[p]
-
-
-@uncounted()
-def unlock(
-    c: Caches, replica: int, node: int, first: int, requests: Any, following: int, prompts: Any, leaf: int
-) -> None:
-    """Release the prompt at `node`; requests `first`, `requests[first, following]`, ... still run there, each on
-    the prompt at `prompts[request, leaf]`."""
-    while node >= 0:
-        p = c.path[node]
-        here = c.end_blocks[node]
-        if here > c.base[p]:
-            h = _holding(c, replica, p)
-            if here >= c.holdings[h, LOCKED]:
-                still = c.base[p]
-                k = first
-                while k >= 0:
-                    other = prompts[k, leaf]
-                    while other >= 0:
-                        if c.path[other] == p:
-                            still = max(still, c.end_blocks[other])
-                            break
-                        other = c.above[c.path[other]]
-                    k = requests[k, following]
-                c.pinned[replica] -= c.holdings[h, LOCKED] - still
-                c.holdings[h, LOCKED] = still
-        node = c.above[p]
+            unlink(c.entries, c.ends, replica, e)
+            append(c.entries, c.ends, replica, e)
 
 
 @uncounted()
@@ -346,7 +272,7 @@ def clear(c: Caches, replica: int) -> None:
     e = c.ends[replica, OLDEST]
     while e >= 0:
         after = c.entries[e, NEWER]
-        _free_entry(c, e)
+        free_entry(c.entries, c.counters, e)
         e = after
     c.ends[replica, OLDEST] = -1
     c.ends[replica, NEWEST] = -1
