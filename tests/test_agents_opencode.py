@@ -76,40 +76,53 @@ def test_shared_trees(tmp_path: Path) -> None:
     assert read.receipt["files"]["skipped"] == 0
 
 
+def _tokens(read: int, new: int) -> dict[str, Any]:
+    return {"input": 0, "output": 20, "reasoning": 0, "cache": {"read": read, "write": new}}
+
+
+def _message(name: str, role: str, at: int, *parts: dict[str, Any], **about: Any) -> dict[str, Any]:
+    info = {"id": name, "sessionID": "s", "role": role, "time": {"created": MOMENT + at * 1000}, **about}
+    return {"info": info, "parts": [{"id": f"{name}{n}", "messageID": name, **p} for n, p in enumerate(parts)]}
+
+
+def _export(*messages: dict[str, Any]) -> dict[str, Any]:
+    return {"info": {"id": "s", "projectID": "p", "directory": "/home/me"}, "messages": list(messages)}
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _end(read: int, new: int) -> dict[str, Any]:
+    return {"type": "step-finish", "reason": "stop", "tokens": _tokens(read, new)}
+
+
 def _pruned(cleared: int | None) -> dict[str, Any]:
     """Two steps, the first of which read a file, and a second question; `cleared` is when the file was pruned."""
-
-    def tokens(read: int, new: int) -> dict[str, Any]:
-        return {"input": 0, "output": 20, "reasoning": 0, "cache": {"read": read, "write": new}}
-
-    def message(name: str, role: str, at: int, *parts: dict[str, Any]) -> dict[str, Any]:
-        info = {"id": name, "sessionID": "s", "role": role, "time": {"created": MOMENT + at * 1000}}
-        return {"info": info, "parts": [{"id": f"{name}{n}", "messageID": name, **p} for n, p in enumerate(parts)]}
 
     time = {"start": MOMENT + 12000, "end": MOMENT + 13000}
     time |= {"compacted": MOMENT + cleared * 1000} if cleared else {}
     state = {"status": "completed", "input": {"filePath": "a"}, "output": "long " * 800, "time": time}
-    messages = [
-        message("m1", "user", 10, {"type": "text", "text": "Read it"}),
-        message(
+    return _export(
+        _message("m1", "user", 10, {"type": "text", "text": "Read it"}),
+        _message(
             "m2",
             "assistant",
             11,
             {"type": "tool", "tool": "read", "callID": "c1", "state": state},
-            {"type": "step-finish", "reason": "tool-calls", "tokens": tokens(0, 1000)},
+            {"type": "step-finish", "reason": "tool-calls", "tokens": _tokens(0, 1000)},
             {"type": "text", "text": "Done", "time": {"start": MOMENT + 14000, "end": MOMENT + 15000}},
-            {"type": "step-finish", "reason": "stop", "tokens": tokens(1000, 4000)},
+            {"type": "step-finish", "reason": "stop", "tokens": _tokens(1000, 4000)},
         ),
-        message("m3", "user", 20, {"type": "text", "text": "More " * 1200}),
-        message(
+        _message("m3", "user", 20, {"type": "text", "text": "More " * 1200}),
+        _message(
             "m4",
             "assistant",
             21,
             {"type": "text", "text": "Yes", "time": {"start": MOMENT + 22000, "end": MOMENT + 23000}},
-            {"type": "step-finish", "reason": "stop", "tokens": tokens(0, 6000)},
+            {"type": "step-finish", "reason": "stop", "tokens": _tokens(0, 6000)},
         ),
-    ]
-    return {"info": {"id": "s", "projectID": "p", "directory": "/home/me"}, "messages": messages}
+    )
 
 
 @pytest.mark.parametrize(("cleared", "kept"), [(None, 5000), (16, 1020), (25, 5000)])
@@ -119,3 +132,28 @@ def test_a_result_that_was_pruned_is_a_notice_in_later_prompts(tmp_path: Path, c
     assert read.column("trigger") == ["user", "tool", "user"]
     assert read.shared(0, 1) == 1000
     assert kept - 20 < read.shared(1, 2) <= kept  # the call that came before it is some twenty tokens
+
+
+@pytest.mark.parametrize(("error", "kept"), [("APIError", False), ("MessageAbortedError", True), (None, True)])
+def test_an_answer_that_failed_is_in_no_later_prompt_but_one_that_was_stopped_is(
+    tmp_path: Path, error: str | None, kept: bool
+) -> None:
+    about = {"error": {"name": error, "data": {}}} if error else {}
+    export = _export(
+        _message("m1", "user", 10, _text("Do it")),
+        _message("m2", "assistant", 11, _text("Half an answer " * 90), _end(0, 1000), **about),
+        _message("m3", "user", 20, _text("Again"), {"type": "text", "text": "not sent " * 500, "ignored": True}),
+        _message("m4", "assistant", 21, _text("Yes"), _end(0, 1500)),
+        _message("m5", "user", 30, _text("More")),
+        _message("m6", "assistant", 31, _text("Yes"), _end(0, 1600)),
+    )
+    read = Read(tmp_path, whole(tmp_path, "export.json", export))
+    assert read.column("input_tokens") == [1000, 1500, 1600]
+    assert read.shared(0, 1) == 1000
+    assert read.shared(1, 2) == 1500
+    parents = dict(read.nodes.select("prefix_id", "parent_id").rows())
+    roles, node = [], read.column("prefix_id")[1]
+    while node:
+        roles.append(dict(read.nodes.select("prefix_id", "role").rows())[node])
+        node = parents[node]
+    assert ("assistant" in roles) == kept

@@ -31,6 +31,13 @@ SUMMARY = {
     "computes": "hit rates, reported and achievable; lengths are the provider's",
     "notes": "a storage folder is read as one input; system prompt and tools are not logged: an unobserved head",
 }
+_AS_TEXT = ("text/plain", "application/x-directory")
+"""Files that are in a text part beside them too, and go out as that."""
+
+_TOLD = {"compaction": "What did we do so far?", "subtask": "The following tool was executed by the user"}
+"""What a part of a user's message goes out as, as in session/message-v2.ts."""
+
+_INTERRUPTED = "[Tool execution was interrupted]"
 _CLEARED = "[Old tool result content cleared]"
 """What stands for a tool's result once opencode has pruned it (`time.compacted`, session/message-v2.ts)."""
 
@@ -114,13 +121,13 @@ class _Conversations:
         for part in message.parts:
             self.ordinal += 1
             self.ledger.used += 1
-            if part.get("type") == "text":
+            kind = kind_of(part)
+            if kind == "text" and not part.get("ignored"):
                 parts.append(self.make.text("user", plain(part.get("text"))))
-            elif part.get("type") == "file":
-                image = not str(part.get("mime")).startswith("text/")
-                parts.append(
-                    self.make.image(part.get("url")) if image else self.make.text("user", plain(part.get("source")))
-                )
+            elif kind == "file" and part.get("mime") not in _AS_TEXT:
+                parts.append(self.make.image(part.get("url")))
+            elif kind in _TOLD:
+                parts.append(self.make.text("user", _TOLD[kind]))
         self._clear(thread, created)
         thread.add_input(parts, created, "user")
 
@@ -149,7 +156,7 @@ class _Conversations:
 
     def _answer(self, thread: Thread, message: Message, created: float | None) -> None:
         results: list[tuple[list[Any], float | None]] = []
-        closed = 0
+        closed, asked, inputs, trigger = 0, thread.parent, thread.inputs, thread.trigger
         for part in message.parts:
             self.ordinal += 1
             self.ledger.used += 1
@@ -167,7 +174,10 @@ class _Conversations:
         if thread.answered or not closed:
             # Without a step's end (an old version, a call that was cut off) the message's tokens are its last call's.
             self._close(thread, message, {} if closed else message.info, created, results)
-        if message.info.get("summary") is True and thread.turns:
+        if _is_left_out(message):
+            thread.rewind(asked)
+            thread.inputs, thread.trigger = list(inputs), trigger
+        elif message.info.get("summary") is True and thread.turns and not message.info.get("error"):
             told = [p._replace(role="summary") for p in thread.turns[-1].reply if p.role == "assistant"]
             thread.restart(told)
 
@@ -181,6 +191,8 @@ class _Conversations:
         if child:
             self.children.append(child)
         output = state.get("output", state.get("error"))
+        if output is None and state.get("status") in ("pending", "running"):
+            output = _INTERRUPTED
         result = self.make.result(output, part.get("callID")) if output is not None else []
         cleared = seconds(time.get("compacted"))
         if cleared is not None and result:
@@ -225,3 +237,10 @@ class _Conversations:
             self.ledger.reject(self.ordinal, str(error))
             return None
         return usage if any(usage[:5]) else None
+
+
+def _is_left_out(message: Message) -> bool:
+    """Whether later prompts leave an answer out: one that failed, unless a person stopped it when it had begun."""
+    name = kind_of(as_dict(message.info.get("error")), "name")
+    begun = any(kind_of(part) not in ("step-start", "reasoning") for part in message.parts)
+    return bool(name) and not (name == "MessageAbortedError" and begun)
