@@ -122,7 +122,7 @@ def name_kind(before: Side, after: Side, shape: Shape) -> str | None:
     if _summarised(before, after, shape):
         return "summary"
     if dropped and shape.kept and len(_message(after)) >= FRESH_CHARS:
-        return "compaction" if is_reminder(_message(after)) else "summary"
+        return "compaction" if is_reminder(_message(after)) or _answers(after) else "summary"
     if _injected(before, after, shape):
         return "reminder"
     if before.text is None or after.text is None:
@@ -151,9 +151,18 @@ def _summarised(before: Side, after: Side, shape: Shape) -> bool:
         return False
     if shape.resumed and shape.dropped <= 0 and _same_but_layout(before.text or "", after.text or ""):
         return False
+    if before.ends and _same_but_layout(before.ahead[:WINDOW_CHARS], after.ahead[:WINDOW_CHARS], True):
+        return False
     if not is_summary(_message(before)) or shape.dropped > 0 or not shape.resumed or shape.whole:
         return True
     return not difference(before.head + (before.text or ""), after.head + (after.text or "")).mostly
+
+
+def _answers(side: Side) -> bool:
+    """Whether a model or a tool says what stands there: no summary that a harness puts in, but a kept message."""
+    if side.role != "unknown":
+        return side.role in ("assistant", "reasoning", "tool_result")
+    return re.match(r"[\W_]*(?:im_start\W+)?(?:assistant|model|ai|tool)\b", side.ahead, re.IGNORECASE) is not None
 
 
 def _message(side: Side) -> str:
