@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +20,9 @@ SHOWN = (
     "loss_capacity",
     "vmr_running_requests", "vmr_sessions", "duty_cycle", "p99_running_requests", "max_over_mean_load", "session_moves",
 )  # fmt: skip
+
+
+PATIENCE = "replaying … (the first replay on a machine also compiles: about half a minute, once)"
 
 
 class Names(click.ParamType[list[str]]):
@@ -92,6 +98,18 @@ def _model_of(model: str | None, gpu: str, tp: int, kv_dtype: str) -> ServiceMod
     return service_model(Service(load_model(model), load_gpu(gpu), Sharding(tp), kv_dtype))
 
 
+@contextmanager
+def _patience(after_s: float = 4.0) -> Iterator[None]:
+    """Say why it takes long, if it does: what a machine compiles for its first replay is kept for the next."""
+    note = threading.Timer(after_s, click.echo, [PATIENCE], {"err": True})
+    note.daemon = True
+    note.start()
+    try:
+        yield
+    finally:
+        note.cancel()
+
+
 @click.command("route")
 @click.argument("dataset", type=click.Path())
 @click.option("--replicas", type=Sizes(), required=True, help="Replicas, or several fleets.")
@@ -154,7 +172,7 @@ def route_command(
             population=routed.population, model=_model_of(model, gpu, tp, kv_dtype) if service == "model" else None,
         )  # fmt: skip
         cells: list[Cell] = grid(base, policies, replicas, capacity_tokens or [None], seeds)
-        with executor_for(executor, workers) as pool:
+        with _patience(), executor_for(executor, workers) as pool:
             rows = run_cells(routed.trace, cells, pool)
     except (BadQuestion, ValueError) as error:
         raise click.UsageError(str(error)) from None

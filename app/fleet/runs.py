@@ -61,8 +61,9 @@ def run(asked: Asked, routed: Routed, settings: choices.Settings) -> Run:
             tasks = {key: pool.submit(run_cell, routed.trace, cell) for key, cell in missing.items()}
             try:
                 for k, (key, cell) in enumerate(missing.items()):
+                    first = " · a machine's first replay also compiles: about half a minute, once" if k == 0 else ""
                     bar.progress(
-                        k / len(missing), f"{cell.policy}, {cell.replicas} replicas ({k + 1} of {len(missing)})"
+                        k / len(missing), f"{cell.policy}, {cell.replicas} replicas ({k + 1} of {len(missing)}){first}"
                     )
                     asked.desk.answer(key, tasks[key].result)
             finally:
