@@ -361,7 +361,7 @@ def plant(seed: int, conversations: Sequence[Conversation], rates: dict[str, flo
     for number, conversation in enumerate(conversations):
         session = _Session(rng, conversation)
         at = 1_790_000_000.0 + 10_000 * number
-        past: list[tuple[dict[str, Any], bool]] = []
+        past: list[dict[str, Any]] = []
         branched = False
 
         def emit(prompt: dict[str, Any], kind: str | None, number: int = number) -> None:
@@ -380,9 +380,11 @@ def plant(seed: int, conversations: Sequence[Conversation], rates: dict[str, flo
             told = [(place, kind) for place, kind in places if place is not None]
             emit(session.prompt(), min(told)[1] if told else "fork" if branched else None)
             branched = False
-            past.append((session.prompt(), True))
-            if turn > 2 and rng.random() < rates.get("fork", 0.0):
-                back = copy.deepcopy(past[-rng.randint(2, 3)][0])
+            if told:
+                past.clear()  # who goes back behind a change undoes it, and that is what parts the prompts then
+            past.append(session.prompt())
+            if len(past) > 3 and rng.random() < rates.get("fork", 0.0):
+                back = copy.deepcopy(past[-rng.randint(2, 3)])
                 back["messages"] += [
                     {"role": "assistant", "content": _paragraph(rng)},
                     {"role": "user", "content": _paragraph(rng)},

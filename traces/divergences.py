@@ -271,7 +271,14 @@ def _lost_reasoning(q: Units, k: Units, at: int, least: int) -> bool:
         return False
     stop = at + int(behind[0])
     size = min(least, len(q.id) - stop)
-    return size >= min(4, least) and bool(np.array_equal(q.id[stop : stop + size], k.id[start : start + size]))
+    if size >= min(4, least) and np.array_equal(q.id[stop : stop + size], k.id[start : start + size]):
+        return True
+    # or with the same answer, that begins otherwise
+    q_end, k_end = _message_end(q, stop), min(_message_end(k, start), start + 32 * least)
+    if k_end - start < 2 * least or q_end - stop < 2 * least:
+        return False
+    share, _ = found_ahead(q.id[:q_end], q.explicit[:q_end], k.id, k.explicit, start, k_end, stop, least)
+    return bool(share >= 0.5)
 
 
 def _text_end(units: Units, at: int) -> int:
