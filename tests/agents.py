@@ -47,16 +47,21 @@ class Read:
 
     def shared(self, one: int, other: int) -> int:
         """Tokens that the prompts of two requests begin with."""
-        parents = dict(zip(self.nodes["prefix_id"], self.nodes["parent_id"], strict=True))
-        ends = dict(zip(self.nodes["prefix_id"], self.nodes["end_token"], strict=True))
-        paths: list[set[int]] = []
-        for row in (one, other):
-            node, path = self.requests["prefix_id"][row], set()
-            while node:
-                path.add(node)
-                node = parents[node]
-            paths.append(path)
-        return max((ends[node] for node in paths[0] & paths[1]), default=0)
+        ends = dict(self.nodes.select("prefix_id", "end_token").rows())
+        return max((ends[node] for node in self._path(one) & self._path(other)), default=0)
+
+    def roles(self, row: int) -> set[str]:
+        """Whose text the prompt of a request holds."""
+        told = dict(self.nodes.select("prefix_id", "role").rows())
+        return {told[node] for node in self._path(row)}
+
+    def _path(self, row: int) -> set[int]:
+        parents = dict(self.nodes.select("prefix_id", "parent_id").rows())
+        node, path = self.requests["prefix_id"][row], set()
+        while node:
+            path.add(node)
+            node = parents[node]
+        return path
 
 
 def refused(folder: Path, *inputs: Path) -> dict[str, Any]:

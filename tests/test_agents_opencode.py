@@ -151,9 +151,4 @@ def test_an_answer_that_failed_is_in_no_later_prompt_but_one_that_was_stopped_is
     assert read.column("input_tokens") == [1000, 1500, 1600]
     assert read.shared(0, 1) == 1000
     assert read.shared(1, 2) == 1500
-    parents = dict(read.nodes.select("prefix_id", "parent_id").rows())
-    roles, node = [], read.column("prefix_id")[1]
-    while node:
-        roles.append(dict(read.nodes.select("prefix_id", "role").rows())[node])
-        node = parents[node]
-    assert ("assistant" in roles) == kept
+    assert ("assistant" in read.roles(1)) == kept

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.agents import SAMPLES, Read, shared
+from tests.agents import SAMPLES, Read, lines, shared
 
 
 def test_branches_compactions_and_aborted_calls(tmp_path: Path) -> None:
@@ -37,3 +38,24 @@ def test_openclaw(tmp_path: Path) -> None:
     read = Read(tmp_path, shared("other_agents/openclaw/large.jsonl"))
     assert (read.requests.height, read.sessions["agent"].to_list()) == (3, ["openclaw"])
     assert read.column("input_tokens") == [None] * 3
+
+
+@pytest.mark.parametrize(("version", "kept"), [(None, True), (2, True), (3, False)])
+def test_an_aborted_answer_is_sent_back_by_old_versions_only(tmp_path: Path, version: int | None, kept: bool) -> None:
+    def message(role: str, text: str, total: int = 0, **more: Any) -> dict[str, Any]:
+        usage = {"usage": {"input": total, "output": 20, "cacheRead": 0, "cacheWrite": 0}} if total else {}
+        body = {"role": role, "content": [{"type": "text", "text": text}], **usage, **more}
+        return {"type": "message", "timestamp": "2026-03-01T00:00:00Z", "message": body}
+
+    head = {"type": "session", "id": "s", "cwd": "/", "timestamp": "2026-03-01T00:00:00Z"}
+    entries = [
+        head if version is None else {**head, "version": version},
+        message("user", "Do it"),
+        message("assistant", "Half an answer " * 90, 1000, stopReason="aborted"),
+        message("user", "Again"),
+        message("assistant", "Yes", 1500, stopReason="stop"),
+    ]
+    read = Read(tmp_path, lines(tmp_path, "s.jsonl", *entries))
+    assert read.column("input_tokens") == [1000, 1500]
+    assert read.shared(0, 1) == 1000
+    assert ("assistant" in read.roles(1)) == kept

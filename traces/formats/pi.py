@@ -2,7 +2,9 @@
 
 Facts: badlogic/pi-mono, packages/coding-agent/src/core/session-manager.ts. pi sends its system prompt and tools (not
 logged), then every message of the branch that ends at the newest entry, reasoning included. A compaction puts a summary
-in the place of what lies before its first kept entry. `usage.input` excludes cached tokens.
+in the place of what lies before its first kept entry. `usage.input` excludes cached tokens. Answers that failed or were
+aborted are sent back by the versions that wrote sessions below version 3 (the provider's counts of shared sessions show
+it) and by none since (packages/ai, transform-messages.ts).
 """
 
 from __future__ import annotations
@@ -60,6 +62,7 @@ class _Session:
         self.entries: list[tuple[object, list[Part]]] = []
         self.model: str | None = None
         self.branched = False
+        self.drops_aborted = False
 
     def entry(self, ordinal: int, entry: dict[str, Any]) -> None:
         kind, at_s = kind_of(entry), seconds(entry.get("timestamp"))
@@ -67,6 +70,8 @@ class _Session:
             self.thread.key = text_of(entry.get("id")) or ""
             self.thread.started_s = at_s
             self.model = text_of(entry.get("modelId"))
+            version = entry.get("version")
+            self.drops_aborted = isinstance(version, int) and version >= 3
             self.branched = bool(entry.get("branchedFrom") or entry.get("parentSession"))
             self.entries.append((None, []))
             self.ledger.used += 1
@@ -125,6 +130,7 @@ class _Session:
             usage = None
         if usage is not None and not any(usage[:5]):
             usage = None  # an aborted call: its figures never came
+        before, inputs, trigger = self.thread.parent, self.thread.inputs, self.thread.trigger
         self.thread.add_reply(told.parts, told.tools, at_s)
         stop = text_of(message.get("stopReason"))
         response = text_of(message.get("responseId"))
@@ -142,4 +148,8 @@ class _Session:
             dedupe_key=None if own is None else f"pi:{self.digest(own)}",
             copy_rank=(self.branched, self.thread.started_s or 0.0),
         )
+        if self.drops_aborted and stop in ("aborted", "error"):
+            self.thread.rewind(before)
+            self.thread.inputs, self.thread.trigger = list(inputs), trigger
+            return []
         return told.parts
