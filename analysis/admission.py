@@ -79,10 +79,10 @@ from analysis.replica_pins import lock, unlock
 from analysis.routers.fleet import (
     Fleet,
 )
-from analysis.uncounted import uncounted
+from analysis.uncounted import inner
 
 
-@uncounted()
+@inner()
 def insert(i: int, r: int, c: Caches, a: Arrivals, d: Desk) -> None:
     """The prompt of request `i` comes into replica `r` and into the shared cache."""
     shared = len(c.capacity) - 1
@@ -94,14 +94,14 @@ def insert(i: int, r: int, c: Caches, a: Arrivals, d: Desk) -> None:
     evict(c, shared, c.capacity[shared])
 
 
-@uncounted()
+@inner()
 def make_room(r: int, c: Caches, d: Desk) -> None:
     """Evict down to what running requests leave of the replica's capacity."""
     if c.capacity[r] >= 0:
         evict(c, r, max(c.capacity[r] - d.replicas[r, PRIVATE_TOTAL], 0))
 
 
-@uncounted()
+@inner()
 def admit(
     i: int, r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome, fresh: bool
 ) -> None:
@@ -171,7 +171,7 @@ def admit(
     fleet.busy_blocks[r] = c.pinned[r] + d.replicas[r, WAITING_BLOCKS] + fleet.running[r]
 
 
-@uncounted()
+@inner()
 def fits(i: int, r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> bool:
     """Whether replica `r` may admit request `i` now."""
     if rules.choices[MOST_RUNNING] >= 0 and d.replicas[r, SERVED] >= rules.choices[MOST_RUNNING]:
@@ -187,7 +187,7 @@ def fits(i: int, r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: 
     return c.pinned[r] + d.replicas[r, PRIVATE_TOTAL] + blocks - d.found[IN_USE, r] <= c.capacity[r]
 
 
-@uncounted()
+@inner()
 def serve_waiting(r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
     """Admit what waits on replica `r`, in order, as far as there is room."""
     while d.replicas[r, WAIT_FIRST] >= 0:
@@ -207,7 +207,7 @@ def serve_waiting(r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d:
         admit(i, r, c, a, rules, fleet, d, out, True)
 
 
-@uncounted()
+@inner()
 def release(i: int, a: Arrivals, d: Desk, what: int) -> None:
     """Let the requests arrive that wait for request `i` to arrive or to finish."""
     for k in range(a.dependants_first[i], a.dependants_first[i + 1]):
@@ -216,7 +216,7 @@ def release(i: int, a: Arrivals, d: Desk, what: int) -> None:
             push(d, d.clock[NOW] + a.when[j, DELAY], ARRIVED, 0, j)
 
 
-@uncounted()
+@inner()
 def close(i: int, a: Arrivals, fleet: Fleet, d: Desk, out: Outcome) -> None:
     """Request `i` is over: its session goes on, or leaves and makes place for the next."""
     s = a.what[i, SESSION]
@@ -233,7 +233,7 @@ def close(i: int, a: Arrivals, fleet: Fleet, d: Desk, out: Outcome) -> None:
     release(i, a, d, AFTER_FINISH)
 
 
-@uncounted()
+@inner()
 def leave(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
     """Request `i` no longer occupies its replica."""
     r = out.replica[i]
@@ -257,7 +257,7 @@ def leave(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, o
         d.sums[BUSY] -= 1
 
 
-@uncounted()
+@inner()
 def computed(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
     """The prompt of request `i` is computed: its first token is there."""
     r = out.replica[i]
@@ -266,7 +266,7 @@ def computed(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk
         insert(i, r, c, a, d)
 
 
-@uncounted()
+@inner()
 def finished(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
     """Request `i` has its answer; what waits on its replica may come in."""
     r = out.replica[i]

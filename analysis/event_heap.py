@@ -6,12 +6,12 @@ from analysis.replay_books import (
     HEAP_SIZE,
     Desk,
 )
-from analysis.uncounted import uncounted
+from analysis.uncounted import inner
 
 COMPUTED, FINISHED, ARRIVED = range(3)  # at one time, in this order
 
 
-@uncounted()
+@inner()
 def push(d: Desk, when: float, what: int, attempt: int, request: int) -> None:
     """Heap order: time, then COMPUTED before FINISHED before ARRIVED, then arrival order."""
     key = (what << 48) | (attempt << 40) | request
@@ -28,7 +28,7 @@ def push(d: Desk, when: float, what: int, attempt: int, request: int) -> None:
     d.heap_key[at] = key
 
 
-@uncounted()
+@inner()
 def pop(d: Desk) -> int:
     """Take the earliest event: (what << 48) | (attempt << 40) | request."""
     key = d.heap_key[0]

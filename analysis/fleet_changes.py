@@ -55,10 +55,10 @@ from analysis.replica_pins import lock
 from analysis.routers.fleet import (
     Fleet,
 )
-from analysis.uncounted import uncounted
+from analysis.uncounted import inner
 
 
-@uncounted()
+@inner()
 def change_fleet(e: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome, again: Any) -> int:
     """Fleet event `e`. Returns how many requests (listed in `again`) must be routed anew."""
     out.events[e, EVENT_LIVE] = d.sums[LIVE]

@@ -32,10 +32,10 @@ from analysis.replay_books import (
 from analysis.routers.fleet import (
     Fleet,
 )
-from analysis.uncounted import uncounted
+from analysis.uncounted import inner
 
 
-@uncounted()
+@inner()
 def advance(when: float, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
     """Move the clock to `when`, adding to the integrals and taking the samples that fall due."""
     now = d.clock[NOW]
@@ -76,7 +76,7 @@ def advance(when: float, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> N
     d.clock[NOW] = when
 
 
-@uncounted()
+@inner()
 def spend_load(r: int, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
     """Book the time that replica `r` spent with its present load."""
     if fleet.alive[r]:
@@ -86,7 +86,7 @@ def spend_load(r: int, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> Non
     d.replica_s[r, CHANGED] = d.clock[NOW]
 
 
-@uncounted()
+@inner()
 def add_running(r: int, change: int, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
     """One request more (or less) in flight on replica `r`."""
     spend_load(r, rules, fleet, d, out)
@@ -99,7 +99,7 @@ def add_running(r: int, change: int, rules: Rules, fleet: Fleet, d: Desk, out: O
     out.counts[MAX_RUNNING] = max(out.counts[MAX_RUNNING], after)
 
 
-@uncounted()
+@inner()
 def move_session(s: int, r: int, blocks: int, fleet: Fleet, d: Desk) -> None:
     """Count live session `s` at replica `r` (-1: nowhere) with `blocks` of context."""
     for step in range(2):
@@ -118,7 +118,7 @@ def move_session(s: int, r: int, blocks: int, fleet: Fleet, d: Desk) -> None:
     d.sessions[s, PLACE_BLOCKS] = blocks
 
 
-@uncounted()
+@inner()
 def recount(fleet: Fleet, d: Desk) -> None:
     """Sums over the replicas alive, after the fleet changed."""
     d.sums[:4] = 0

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis.uncounted import uncounted
+from analysis.uncounted import inner
 
 DEPTH, HOLDING, UP, DOWN, OLDER, NEWER = range(6)  # columns of Caches.entries
 OLDEST, NEWEST = range(2)  # columns of Caches.ends
 FREE_ENTRY, NEXT_ENTRY, NEXT_HOLDING = range(3)  # positions in Caches.counters
 
 
-@uncounted()
+@inner()
 def append(entries: Any, ends: Any, replica: int, e: int) -> None:
     """Make `e` the most recent entry of the replica."""
     last = ends[replica, NEWEST]
@@ -27,7 +27,7 @@ def append(entries: Any, ends: Any, replica: int, e: int) -> None:
     ends[replica, NEWEST] = e
 
 
-@uncounted()
+@inner()
 def unlink(entries: Any, ends: Any, replica: int, e: int) -> None:
     """Take `e` out of the replica's list."""
     before = entries[e, OLDER]
@@ -42,7 +42,7 @@ def unlink(entries: Any, ends: Any, replica: int, e: int) -> None:
         ends[replica, NEWEST] = before
 
 
-@uncounted()
+@inner()
 def new_entry(entries: Any, counters: Any) -> int:
     """An entry that nobody uses."""
     e = counters[FREE_ENTRY]
@@ -54,7 +54,7 @@ def new_entry(entries: Any, counters: Any) -> int:
     return e
 
 
-@uncounted()
+@inner()
 def free_entry(entries: Any, counters: Any, e: int) -> None:
     """Give `e` back."""
     entries[e, UP] = counters[FREE_ENTRY]

@@ -92,10 +92,10 @@ from analysis.routers.fleet import (
     Fleet,
     Memory,
 )
-from analysis.uncounted import uncounted
+from analysis.uncounted import inner, uncounted
 
 
-@uncounted()
+@inner()
 def place(
     i: int,
     choose: Any,
@@ -253,7 +253,7 @@ def _compiled(*kinds: Any) -> Any:
 
     It runs without Python's lock, so that replays run side by side on threads and a server answers meanwhile.
     """
-    return uncounted(types.int64(types.FunctionType(SIGNATURE), *kinds), nogil=True)(_run)
+    return uncounted(types.int64(types.FunctionType(SIGNATURE), *kinds), nogil=True, no_cfunc_wrapper=True)(_run)
 
 
 def run(

@@ -33,7 +33,7 @@ from analysis.recency_list import (
     new_entry,
     unlink,
 )
-from analysis.uncounted import uncounted
+from analysis.uncounted import inner
 
 OWNER, PATH, NEXT, TOP, BOTTOM, INSERTED, ROUTED, LOCKED = range(8)  # columns of Caches.holdings
 HELD, EVER_HELD, SENT, IN_USE = range(4)  # rows that `matches` fills; the last three as INSERTED, ROUTED, LOCKED
@@ -119,7 +119,7 @@ def open_caches(
     )
 
 
-@uncounted()
+@inner()
 def _crossings(path: Any, above: Any, leaf: Any) -> int:
     total = 0
     for i in range(len(leaf)):
@@ -130,7 +130,7 @@ def _crossings(path: Any, above: Any, leaf: Any) -> int:
     return total
 
 
-@uncounted()
+@inner()
 def matches(c: Caches, node: int, found: Any) -> None:
     """Fill `found`, int64[4, R]: blocks of the prompt at `node` each replica holds, ever held, was sent, locks."""
     found[:] = 0
@@ -151,7 +151,7 @@ def matches(c: Caches, node: int, found: Any) -> None:
         node = c.above[p]
 
 
-@uncounted()
+@inner()
 def holding_of(c: Caches, replica: int, p: int) -> int:
     """The replica's holding of path `p`, made if there is none."""
     h = c.first[p]
@@ -173,7 +173,7 @@ def holding_of(c: Caches, replica: int, p: int) -> int:
     return h
 
 
-@uncounted()
+@inner()
 def mark_routed(c: Caches, replica: int, node: int) -> None:
     """Note that the prompt at `node` was sent to the replica."""
     while node >= 0:
@@ -185,7 +185,7 @@ def mark_routed(c: Caches, replica: int, node: int) -> None:
         node = c.above[p]
 
 
-@uncounted()
+@inner()
 def touch(c: Caches, replica: int, node: int, limit: int) -> None:
     """Touch the first `limit` full blocks of the prompt at `node`, last to first; those that are absent come in."""
     while node >= 0:
@@ -217,7 +217,7 @@ def touch(c: Caches, replica: int, node: int, limit: int) -> None:
         node = c.above[p]
 
 
-@uncounted()
+@inner()
 def add_junk(c: Caches, replica: int, blocks: int) -> None:
     """Put `blocks` that no prompt shares into the replica, as its most recent."""
     if blocks <= 0:
@@ -229,7 +229,7 @@ def add_junk(c: Caches, replica: int, blocks: int) -> None:
     c.resident[replica] += blocks
 
 
-@uncounted()
+@inner()
 def evict(c: Caches, replica: int, capacity: int) -> None:
     """Evict the least recent blocks down to `capacity` (-1: unbounded), passing over what is locked."""
     if capacity < 0:
@@ -266,7 +266,7 @@ def evict(c: Caches, replica: int, capacity: int) -> None:
             append(c.entries, c.ends, replica, e)
 
 
-@uncounted()
+@inner()
 def clear(c: Caches, replica: int) -> None:
     """Forget everything the replica holds and held (it was lost, or started anew)."""
     e = c.ends[replica, OLDEST]
@@ -288,7 +288,7 @@ def clear(c: Caches, replica: int) -> None:
             c.holdings[h, LOCKED] = base
 
 
-@uncounted()
+@inner()
 def duplicate_blocks(c: Caches, replicas: int) -> int:
     """Shared blocks held by the first `replicas` caches, less the distinct ones among them."""
     copies = 0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from analysis.replica_cache import LOCKED, Caches, holding_of
-from analysis.uncounted import uncounted
+from analysis.uncounted import inner
 
 
-@uncounted()
+@inner()
 def lock(c: Caches, replica: int, node: int) -> None:
     """Keep the prompt at `node` from eviction."""
     while node >= 0:
@@ -22,7 +22,7 @@ def lock(c: Caches, replica: int, node: int) -> None:
         node = c.above[p]
 
 
-@uncounted()
+@inner()
 def unlock(
     c: Caches, replica: int, node: int, first: int, requests: Any, following: int, prompts: Any, leaf: int
 ) -> None:

@@ -12,3 +12,7 @@ from functools import partial
 from numba import njit
 
 uncounted = partial(njit, cache=True, _nrt=False)
+"""For functions that Python calls, or that are handed over as pointers."""
+
+inner = partial(uncounted, no_cfunc_wrapper=True)
+"""For functions that only compiled functions call: they are never pointers, and compile sooner for it."""
