@@ -256,7 +256,12 @@ def _put_in(q: Units, k: Units, framed: int, at: int) -> bool:
     stop, size = _message_end(k, at), END_TOKENS // 4
     if framed + size > len(q.id) or stop + size > len(k.id) or q.role[framed] != TEMPLATE:
         return False
-    return bool((q.id[framed : framed + size] == k.id[stop : stop + size]).all())
+    if (q.id[framed : framed + size] == k.id[stop : stop + size]).all():
+        return True
+    # or with most of the same message
+    q_end, k_end = min(_message_end(q, framed), framed + 32 * size), _message_end(k, stop)
+    share, _ = found_ahead(k.id[:k_end], k.explicit[:k_end], q.id, q.explicit, at, q_end, stop, size // 2)
+    return bool(q_end - at >= 2 * size and share >= 0.4)
 
 
 def _lost_reasoning(q: Units, k: Units, at: int, least: int) -> bool:
