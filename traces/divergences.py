@@ -261,7 +261,7 @@ def _put_in(q: Units, k: Units, framed: int, at: int) -> bool:
     # or with most of the same message
     q_end, k_end = min(_message_end(q, framed), framed + 32 * size), _message_end(k, stop)
     share, _ = found_ahead(k.id[:k_end], k.explicit[:k_end], q.id, q.explicit, at, q_end, stop, size // 2)
-    return bool(q_end - at >= 2 * size and share >= 0.4)
+    return bool(q_end - at >= 2 * size and share >= 0.1)
 
 
 def _lost_reasoning(q: Units, k: Units, at: int, least: int) -> bool:
