@@ -10,9 +10,14 @@ from __future__ import annotations
 from functools import partial
 
 from numba import njit
+from numba.core.cpu import CPUTargetOptions
 
-uncounted = partial(njit, cache=True, _nrt=False)
+# options that Numba's documentation does not name: a release without them is slower, not broken
+_LEFT_OUT = {"_nrt": False, "no_cfunc_wrapper": True}
+_KNOWN = {name: value for name, value in _LEFT_OUT.items() if hasattr(CPUTargetOptions, name)}
+
+uncounted = partial(njit, cache=True, **{name: value for name, value in _KNOWN.items() if name == "_nrt"})
 """For functions that Python calls, or that are handed over as pointers."""
 
-inner = partial(uncounted, no_cfunc_wrapper=True)
+inner = partial(njit, cache=True, **_KNOWN)
 """For functions that only compiled functions call: they are never pointers, and compile sooner for it."""
