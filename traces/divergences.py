@@ -243,7 +243,8 @@ def _shape(
         stop_q, stop_k = span.cut_q, span.cut_k
         dropped = _messages(q, span.framed, stop_q, words) - _messages(k, span.framed, stop_k, words)
     elif not (kept or skips):
-        return Shape(resumed, whole, -int(_put_in(q, k, span.framed, at)), compaction=compaction)
+        more, bare = _put_in(q, k, span.framed, at), _lost_reasoning(q, k, at, span.least // 2)
+        return Shape(resumed, whole, -int(more), compaction=compaction, unreasoned=bare)
     total = int(q.tokens.sum())
     return Shape(
         resumed, whole, dropped, float(q.tokens[at:stop_q].sum()) / total if total else 0.0, skips, kept, compaction,
