@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from analysis.cut_sessions import SAMPLE, TRIGGERS, cut_by_the_end, waits_of
 from analysis.distributions import LEVELS, grid, normal_scores, persistence
+from analysis.event_examples import LENGTH_EDGES, events, sample
 from analysis.first_prompts import with_first_prompts
+from analysis.whole_sessions import are_few, whole_sessions, with_agents_started
 from traces.dataset import Tree
 
 TURN_EDGES = (1, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513)
@@ -23,9 +25,6 @@ TURN_EDGES = (1, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513)
 
 BAND_EDGES = (1, 2, 8, 32, 128)
 """Bands of turns with a growth of their own: the least turn (from 0) in each."""
-
-LENGTH_EDGES = tuple(1000 * k for k in (0, 8, 16, 32, 64, 96, 112, 128, 144, 160, 176, 192, 224, 256, 512, 1024))
-"""Bands of the previous prompt's length with event shares of their own: the least length in each, in tokens."""
 
 ORDER = 10_000
 """At most so many strata of sessions in their order, spread evenly over all."""
@@ -59,7 +58,9 @@ def generator(rows: pl.DataFrame, runs: pl.DataFrame, tree: Tree, block: int, an
     order = frame.filter((pl.col("t") == 0) & (pl.col("depth") == 0)).sort("rank")["stratum"]
     starts = np.sort(frame.group_by("family").agg(pl.col("arrival_s").min())["arrival_s"].to_numpy())
     native = block if frame["prompt_completeness"].eq("hashes").any() else 1
-    cut = anchored and cut_by_the_end(frame)
+    few = are_few(frame)
+    cut = anchored and not few and cut_by_the_end(frame)
+    frame = with_agents_started(frame)
     return {
         "levels": LEVELS.tolist(),
         "length_edges": list(LENGTH_EDGES),
@@ -73,7 +74,7 @@ def generator(rows: pl.DataFrame, runs: pl.DataFrame, tree: Tree, block: int, an
         "strata": [
             _stratum(
                 k, frame.filter(pl.col("stratum") == k["stratum"]), sessions.filter(pl.col("stratum") == k["stratum"]),
-                levels[k["level"]], native, anchored, cut,
+                levels[k["level"]], native, anchored, cut, few,
             )
             for k in keys.to_dicts()
         ],
@@ -86,8 +87,9 @@ def _with_previous(frame: pl.DataFrame, n: NDArray[np.float64]) -> pl.DataFrame:
     previous = frame["previous_row"].fill_null(-1).to_numpy().astype(np.int64)
     deepest = frame["deepest_row"].fill_null(-1).to_numpy().astype(np.int64)
     has = previous >= 0
+    known = pl.Series(np.where(has, n[np.maximum(previous, 0)], np.nan), nan_to_null=True)
     return frame.with_columns(
-        m=pl.Series(np.where(has, n[np.maximum(previous, 0)], np.nan), nan_to_null=True),
+        m=pl.coalesce(known, pl.col("n").shift(1).over("s", order_by="t")),  # lengths alone have no previous prompt
         lag=pl.Series(np.where(deepest >= 0, turn - turn[np.maximum(deepest, 0)], 1)),
         kept=pl.Series(np.where(deepest >= 0, frame["deepest_shared_tokens"].fill_null(0).to_numpy(), 0)),
     )
@@ -137,18 +139,21 @@ def _stratum(
     native: int,
     anchored: bool,
     cut: bool,
+    few: bool,
 ) -> dict[str, Any]:
     s = rows["s"].to_numpy()
     first, later = rows.filter(pl.col("t") == 0), rows.filter(pl.col("t") > 0)
-    append = later.filter((pl.col("transition") == "append") & (pl.col("n") > pl.col("m")))
-    rest = later.filter(~((pl.col("transition") == "append") & (pl.col("n") > pl.col("m"))).fill_null(False))
+    # of lengths alone no transition is known: what grows is taken for an append
+    grows = (pl.col("transition").fill_null("append") == "append") & (pl.col("n") > pl.col("m"))
+    append, rest = later.filter(grows), later.filter(~grows.fill_null(False))
     growth = (append["n"] - append["m"]).to_numpy()
     alike = persistence(growth, append["s"].to_numpy())
     output = _floats(rows, "output_tokens")
     gap = _floats(rows, "gap_s")
     trigger = rows["trigger"].fill_null("unknown")
     reasoning = _floats(rows, "reasoning_tokens") / np.where(output > 0, output, np.nan)
-    waits = waits_of(rows) if cut and not key["level"] else None
+    told = waits_of(rows) if cut and not key["level"] else None
+    whole = whole_sessions(rows) if few else None
     share = [
         "rank",
         "n",
@@ -165,13 +170,13 @@ def _stratum(
         "weight": sessions.height / of_level,
         "turns": _spread(sessions["turns"]),
         "known_prompts": 1 - rows["prefix_tokens"].null_count() / rows.height,
-        "first": _sample(
+        "first": sample(
             first.filter(pl.col("n").is_not_null()).select(share), "rank"
         ),
         "new_tokens": _bands(append, growth),
         "new_tokens_persistence": alike,
         "new_tokens_by_turns": _by_turns(growth, append["s"].to_numpy(), sessions, alike),
-        "events": _events(rest, later, native),
+        "events": events(rest, later, native),
         "output_tokens": grid(output),
         "output_known": float(np.mean(~np.isnan(output))),
         "output_persistence": persistence(output, s),
@@ -180,7 +185,9 @@ def _stratum(
         "first_triggers": _triggers(first),
         "gap_s": _gaps(_floats(rows, "n"), gap, trigger.to_numpy()),
         "gap_persistence": persistence(gap, s),
-        **({} if waits is None else {"waits": waits}),
+        **({} if told is None else {"waits": told}),
+        **({} if whole is None else {"sessions": whole}),
+        "known_times": _share(rows.group_by("s").agg(pl.col("arrival_s").is_not_null().any())["arrival_s"]),
         "durations": _durations(rows, output),
         "duration_persistence": persistence(_floats(rows, "duration_s"), s),
         "calls_tools": _share(rows["work"].fill_null("unknown") != "unknown"),
@@ -240,43 +247,6 @@ def _bands(append: pl.DataFrame, growth: NDArray[np.float64]) -> list[list[float
     """Growth of appends by band of turns; None where a band has none."""
     band = np.searchsorted(np.array(BAND_EDGES), append["t"].to_numpy(), side="right") - 1
     return [grid(growth[band == b]) for b in range(len(BAND_EDGES))]
-
-
-def _events(rest: pl.DataFrame, later: pl.DataFrame, native: int) -> list[dict[str, Any]]:
-    """Each kind of transition that is no append: its share by length of the previous prompt, and examples.
-
-    An example is [prompt / previous prompt, shared with the deepest earlier prompt / prompt, turns back to that one];
-    what shares all but a partial block shares 1.
-    """
-    edges = np.array(LENGTH_EDGES, np.float64)
-
-    def place(frame: pl.DataFrame) -> NDArray[np.int64]:
-        lengths = frame["m"].fill_null(0.0).to_numpy()
-        return np.searchsorted(edges, lengths, side="right") - 1
-
-    all_ = np.bincount(place(later), minlength=edges.size)
-    found = []
-    for kind in rest["transition"].fill_null("unknown").unique().sort().to_list():
-        chosen = rest.filter(pl.col("transition").fill_null("unknown") == kind)
-        counts = np.bincount(place(chosen), minlength=edges.size)
-        overall = chosen.height / max(1, later.height)
-        share = np.where(all_ > 0, counts / np.maximum(all_, 1), overall)
-        examples = chosen.filter((pl.col("m") > 0) & (pl.col("n") > 0)).select(
-            size=pl.col("n") / pl.col("m"),
-            kept=pl.when(pl.col("n") - pl.col("kept") < native).then(1.0).otherwise(pl.col("kept") / pl.col("n")),
-            lag=pl.col("lag").clip(1, None),
-        )
-        if examples.height:
-            found.append({"kind": kind, "share": share.tolist(), "examples": _sample(examples, "size")})
-    return found
-
-
-def _sample(rows: pl.DataFrame, by: str) -> list[list[float]]:
-    """At most `SAMPLE` rows, spread evenly over all when sorted by `by`; `rank` only sorts."""
-    ordered = rows.sort(by, *[c for c in rows.columns if c != by])
-    count = min(SAMPLE, ordered.height)
-    at = ((np.arange(count) + 0.5) * ordered.height / max(1, count)).astype(np.int64)
-    return [[float(v) for v in row] for row in ordered[at].drop("rank", strict=False).rows()]
 
 
 def _durations(rows: pl.DataFrame, output: NDArray[np.float64]) -> dict[str, Any] | None:

@@ -1,7 +1,8 @@
 """The workload profile: everything a planner or load generator asks of a workload, without ids, paths or text.
 
 The document's shape is published in profile_schema.json (JSON Schema 2020-12), `version` counts its changes. Version 2
-adds to version 1 how long ago first prompts met what they share, and gaps session by session where the trace cuts them.
+adds to version 1 how long ago first prompts met what they share, gaps session by session where the trace cuts them,
+sessions turn by turn where they are few, and which share of sessions has times.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from analysis.profile_groups import group_figures
 from analysis.question import Question
 from analysis.report import definition
 from analysis.warehouse import Prepared, Warehouse
+from analysis.whole_sessions import FEW
 from traces.bundle import KNOWN_AGENTS
 
 SCHEMA, VERSION = "tracetower.profile", 2
@@ -236,8 +238,11 @@ def _warnings(rows: pl.DataFrame, prepared: Prepared, merged: int, native_sizes:
     if (rows["session_source"] == "inferred").any():
         found.append("sessions are inferred from prompts: turns, gaps and growth depend on that")
     families = rows["family"].n_unique()
-    if families < 30:
-        found.append(f"{families} top-level sessions only: intervals are wide")
+    if families < FEW:
+        found.append(
+            f"{families} top-level sessions only: intervals are wide, and what synth needs is told turn by turn "
+            "(lengths and times, no text)"
+        )
     if rows["output_complete"].eq(False).any():
         found.append("some outputs were recorded before they were complete and count as recorded")
     return found

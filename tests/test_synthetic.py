@@ -113,6 +113,55 @@ def test_sub_agents_follow_the_request_that_spawned_them(tmp_path: Path) -> None
     assert Dataset(tmp_path / "d").read("sources")["time_basis"].to_list() == ["relative"]
 
 
+def turns_of(dataset: Dataset) -> list[list[tuple[int | None, ...]]]:
+    """Of each session: prompt, output and milliseconds since its start, turn by turn; sessions sorted."""
+    since = ((pl.col("arrival_s") - pl.col("arrival_s").min().over("session_id")) * 1000).round().cast(pl.Int64)
+    made = dataset.read("requests").sort("session_id", "turn").with_columns(since=since)
+    parts = made.partition_by("session_id", maintain_order=True)
+    return sorted((p.select("input_tokens", "output_tokens", "since").rows() for p in parts), key=repr)
+
+
+def test_few_sessions_are_made_as_they_were(tmp_path: Path) -> None:
+    recorded = read(mooncake_file(tmp_path / "t.jsonl", agents(7)), tmp_path)
+    few = json.loads(json.dumps(profile(recorded)))
+    synthesize(few, tmp_path / "d", None, 4)
+    synthesize(few, tmp_path / "e", 21, 4)
+    made = turns_of(Dataset(tmp_path / "d"))
+    assert made == turns_of(recorded.dataset)
+    assert turns_of(Dataset(tmp_path / "e")) == sorted(made * 3, key=repr)
+    again = profile(open_dataset(tmp_path / "d"))
+    for name in ("input_tokens", "new_tokens_per_turn", "output_tokens", "turns"):
+        assert again["overall"][name] == few["overall"][name]
+    assert again["overall"]["cached"]["ceiling"] == pytest.approx(few["overall"]["cached"]["ceiling"], abs=0.001)
+    assert again["overall"]["transitions"] == few["overall"]["transitions"]
+
+
+def test_sessions_without_times_are_made_without(target: dict[str, Any], tmp_path: Path) -> None:
+    rows_ = [row | {"timestamp": None} for row in agents(7)]
+    few = json.loads(json.dumps(profile(read(mooncake_file(tmp_path / "t.jsonl", rows_), tmp_path))))
+    half = json.loads(json.dumps(target))
+    for stratum in half["generator"]["strata"]:
+        stratum["known_times"] = 0.5
+    for name, asked, timed in (("few", few, 0.0), ("half", half, 0.5)):
+        synthesize(asked, tmp_path / name, 200, 4)
+        by_session = Dataset(tmp_path / name).read("requests").group_by("session_id")
+        known = by_session.agg(
+            some=pl.col("arrival_s").is_not_null().any(), all=pl.col("arrival_s").is_not_null().all()
+        )
+        assert known["some"].equals(known["all"], check_names=False)
+        assert known["some"].mean() == pytest.approx(timed, abs=0.12)
+    assert profile(open_dataset(tmp_path / "few"))["overall"]["gap_s"]["all"] is None
+    assert Dataset(tmp_path / "few").read("sources")["time_basis"].to_list() == ["none"]
+
+
+def test_sessions_of_lengths_alone_grow(tmp_path: Path) -> None:
+    rows_ = [row | {"hash_ids": None} for row in agents(40)]
+    asked = json.loads(json.dumps(profile(read(mooncake_file(tmp_path / "t.jsonl", rows_), tmp_path))))
+    synthesize(asked, tmp_path / "d", 400, 4)
+    made = profile(open_dataset(tmp_path / "d"))["overall"]["input_tokens"]["mean"]
+    assert made == pytest.approx(asked["overall"]["input_tokens"]["mean"], rel=0.1)
+
+
 def test_what_cannot_be_made(target: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     with pytest.raises(NotADataset, match="exists"):
@@ -122,5 +171,9 @@ def test_what_cannot_be_made(target: dict[str, Any], tmp_path: Path) -> None:
     damaged = json.loads(json.dumps(target))
     damaged["generator"]["strata"][0]["output_tokens"] = [1.0, 2.0]
     with pytest.raises(ValueError, match="damaged"):
+        synthesize(damaged, tmp_path / "d")
+    damaged = json.loads(json.dumps(target))
+    damaged["generator"]["strata"][0]["sessions"] = [[[1.0] * 9]]
+    with pytest.raises(ValueError, match="a first prompt each"):
         synthesize(damaged, tmp_path / "d")
     assert [p.name for p in tmp_path.iterdir()] == ["there"]

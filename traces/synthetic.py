@@ -111,6 +111,7 @@ class _Maker:
         )  # fmt: skip
         self.tree.parent[0] = -1
         self.rows = self.sessions = self.mains = 0
+        self.timed = False
         self.clock = 0.0
         self.cut = bool(self.grids.wait_count.any())
         self.near = NEAR_THE_END if self.cut else NEAR
@@ -195,7 +196,7 @@ class _Maker:
         self._reserve(4 * rows + 4)
         made = Made(
             np.zeros(rows), np.zeros(rows), np.zeros(rows, np.int64), np.zeros(rows, np.int64),
-            np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.zeros(rows, np.int8),
+            np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.zeros(rows, np.int8), np.zeros(rows, np.int64),
         )  # fmt: skip
         scores = np.stack([normal_quantile(self._even_by(batch.stratum)) for _ in range(4)], axis=1)
         self._go_with_turns(scores[:, 0], batch.stratum, turns)
@@ -203,6 +204,7 @@ class _Maker:
             self.grids, self.tree, batch.stratum, np.full(count, min(batch.level, 1)), batch.start_s, batch.spawn_leaf,
             first, batch.first_draw, scores, int(self.random.integers(1 << 31)), made,
         )  # fmt: skip
+        self.timed |= not bool(np.isnan(made.arrival_s).all())
         session = self.sessions + np.arange(count)
         self._write_requests(batch, made, turns, session)
         self._write_sessions(batch, made, first, session)
@@ -237,6 +239,10 @@ class _Maker:
         at = self.grids.wait_from[batch.stratum] + (batch.first_draw * told).astype(np.int64)
         exact = np.flatnonzero((told > 0) & (batch.level == 0))
         turns[exact] = 1 + np.diff(self.grids.wait_at)[at[exact]]
+        told = self.grids.told_count[batch.stratum]
+        at = self.grids.told_from[batch.stratum] + (batch.first_draw * told).astype(np.int64)
+        whole = np.flatnonzero(told > 0)
+        turns[whole] = np.diff(self.grids.told_at)[at[whole]]
         return turns
 
     def _children(
@@ -245,8 +251,15 @@ class _Maker:
         agents = self._drawn(batch.stratum, "subagents")
         if not any(s["level"] == 1 for s in self.strata):
             agents = np.zeros_like(agents)
-        of = np.repeat(np.arange(batch.stratum.size), agents)
-        request = first[of] + (self.random.random(of.size) * turns[of]).astype(np.int64)
+        agents[self.grids.told_count[batch.stratum] > 0] = 0
+        drawn = np.repeat(np.arange(batch.stratum.size), agents)
+        request = np.concatenate(
+            [
+                first[drawn] + (self.random.random(drawn.size) * turns[drawn]).astype(np.int64),
+                np.repeat(np.arange(made.agents.size), np.maximum(made.agents, 0)),
+            ]
+        )
+        of = np.searchsorted(first, request, side="right") - 1
         chosen = self._agents(of.size) if of.size else np.zeros(0, np.int64)
         lasted = np.nan_to_num(made.duration_s[request])
         start = made.arrival_s[request] + lasted + self._delays(chosen)
@@ -284,10 +297,10 @@ class _Maker:
                 "request_id": ids,
                 "session_id": session[of],
                 "turn": np.arange(rows) - np.repeat(np.cumsum(turns) - turns, turns),
-                "arrival_s": np.round(made.arrival_s, 6),
+                "arrival_s": pl.Series(np.round(made.arrival_s, 6), nan_to_null=True),
                 "duration_s": pl.Series(np.round(made.duration_s, 6), nan_to_null=True),
                 "model": pl.Series(models.tolist(), dtype=pl.String),
-                "input_tokens": made.input_tokens,
+                "input_tokens": _null_below_zero(made.input_tokens),
                 "output_tokens": _null_below_zero(made.output_tokens),
                 "reasoning_tokens": _null_below_zero(made.reasoning_tokens),
                 "prefix_id": _null_below_zero(made.leaf),
@@ -325,7 +338,8 @@ class _Maker:
     def write(self, target: Path) -> dict[str, int]:
         """Make the tables the dataset at `target`."""
         counts = {"requests": self.rows, "sessions": self.sessions, "prefixes": int(self.tree.n[0])}
-        self.tables.write(target, self.tree, counts, self.grids.native, bool(self.generator["relative"]))
+        basis = ("relative" if self.generator["relative"] else "trace") if self.timed else "none"
+        self.tables.write(target, self.tree, counts, self.grids.native, basis)
         return counts
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traces.synthetic_kernel import Grids
+from traces.synthetic_told import COLUMNS
 
 _TRIGGERS = ("unknown", "tool", "user")
 _UNBOUNDED = 1 << 40
@@ -37,6 +38,9 @@ def _pack(generator: dict[str, Any]) -> Grids:
     examples: list[list[float]] = [[1.0, 0.0, 1.0]]
     shares: list[list[float]] = []
     waits: list[list[list[float]]] = []
+    told: list[list[list[float | None]]] = []
+    told_share: list[int] = []
+    told_from, told_count = np.zeros(count, np.int64), np.zeros(count, np.int64)
     wait_from, wait_count = np.zeros(count, np.int64), np.zeros(count, np.int64)
     share_from, share_count = np.zeros(count, np.int64), np.zeros(count, np.int64)
     for i, s in enumerate(strata):
@@ -49,6 +53,13 @@ def _pack(generator: dict[str, Any]) -> Grids:
         shares += [example if len(example) == _SHARE else [*example[:4], -1.0, 0.0, 0.0, 1.0] for example in s["first"]]
         wait_from[i], wait_count[i] = len(waits), len(s.get("waits", ()))
         waits += s.get("waits", ())
+        here = s.get("sessions") or ()
+        told_from[i], told_count[i] = len(told), len(here)
+        told += here
+        opens = [session[0][0] is not None for session in here]
+        if here and sum(opens) != len(s["first"]):
+            raise ValueError("the profile's generator is damaged (sessions told whole need a first prompt each)")
+        told_share += [int(share_from[i]) + sum(opens[:k]) if known else -1 for k, known in enumerate(opens)]
     triggers = np.array([[s["triggers"][t] for t in _TRIGGERS] for s in strata])
     first_triggers = np.array([[s["first_triggers"][t] for t in _TRIGGERS] for s in strata])
     durations = [s["durations"] or {"known": 0.0, "output_edges": [0.0] * 3, "seconds": [None] * 4} for s in strata]
@@ -64,6 +75,11 @@ def _pack(generator: dict[str, Any]) -> Grids:
         wait_from=wait_from,
         wait_count=wait_count,
         wait_at=np.cumsum([0, *(len(w) for w in waits)]),
+        told_from=told_from,
+        told_count=told_count,
+        told_share=np.array(told_share or [-1], np.int64),
+        told_at=np.cumsum([0, *(len(w) for w in told)]),
+        told=np.array([turn for w in told for turn in w] or [[None] * COLUMNS], np.float64).reshape(-1, COLUMNS),
         waits=np.array([pair for w in waits for pair in w] or [[0.0, 0.0]], np.float64),
         duration=np.array([_filled(d["seconds"], levels) for d in durations]),
         duration_edges=np.array([d["output_edges"] for d in durations], np.float64),
@@ -77,7 +93,13 @@ def _pack(generator: dict[str, Any]) -> Grids:
         ),
         known=np.array(
             [
-                [s["known_prompts"], s["output_known"], d["known"], float(s["reasoning_share"] is not None)]
+                [
+                    s["known_prompts"],
+                    s["output_known"],
+                    d["known"],
+                    float(s["reasoning_share"] is not None),
+                    s.get("known_times", 1.0),
+                ]
                 for s, d in zip(strata, durations, strict=True)
             ]
         ),

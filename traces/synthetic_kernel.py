@@ -11,6 +11,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from traces.synthetic_sharing import RING, shared_with
+from traces.synthetic_told import grow_told
+from traces.synthetic_tree import prompt
 
 BACK = 64
 """Earlier prompts of its own that a session may return to."""
@@ -22,11 +24,14 @@ class Grids(NamedTuple):
     levels: float64[p]. turn_edges: int64[b]. length_edges: int64[l]. output, reasoning: float64[s, p].
     growth: float64[s, b, p]. gap: float64[s, 3, 3, p] by trigger and third of prompt lengths. gap_edges:
     float64[s, 2]. wait_from, wait_count: int64[s], into wait_at: int64[w + 1], which are sessions' first rows in waits:
-    float64[m, 2] (gap, trigger); strata without any draw from gap. duration: float64[s, 4, p]. duration_edges:
+    float64[m, 2] (gap, trigger); strata without any draw from gap. told_from, told_count, told_at, told: the same of
+    sessions that are told whole, float64[m, 9] (see traces.synthetic_told); told_share: int64[w], of each its place in
+    shares, -1 none. duration: float64[s, 4, p]. duration_edges:
     float64[s, 3].
     trigger, first_trigger: float64[s, 3], cumulative. persistence: float64[s, 4] of growth, output, gap, duration.
-    known: float64[s, 4]: shares with prompt, output, duration, reasoning. event: float64[s, l, k], cumulative share.
-    event_from, event_count: int64[s, k] into examples: float64[e, 3] (size, kept, turns back).
+    known: float64[s, 5]: shares with prompt, output, duration, reasoning, times.
+    event: float64[s, l, k], cumulative share. event_from, event_count: int64[s, k] into examples: float64[e, 3] (size,
+    kept, turns back).
     share_from, share_count: int64[s] into shares: float64[f, 8] (prompt, whose, shared, sessions back, seconds since
     that was touched or -1, whether its session was over, tokens that others touched since, how many earlier sessions
     start with it). longest: int64[s].
@@ -45,6 +50,11 @@ class Grids(NamedTuple):
     wait_count: NDArray[np.int64]
     wait_at: NDArray[np.int64]
     waits: NDArray[np.float64]
+    told_from: NDArray[np.int64]
+    told_count: NDArray[np.int64]
+    told_share: NDArray[np.int64]
+    told_at: NDArray[np.int64]
+    told: NDArray[np.float64]
     duration: NDArray[np.float64]
     duration_edges: NDArray[np.float64]
     trigger: NDArray[np.float64]
@@ -63,7 +73,7 @@ class Grids(NamedTuple):
 
 
 class Made(NamedTuple):
-    """Requests of a batch: arrival, duration (NaN unknown), input, output (-1), reasoning (-1), leaf (-1), trigger."""
+    """Requests of a batch; unknown times are NaN, unknown counts and leaves -1, agents -1 where they are drawn."""
 
     arrival_s: NDArray[np.float64]
     duration_s: NDArray[np.float64]
@@ -72,6 +82,7 @@ class Made(NamedTuple):
     reasoning_tokens: NDArray[np.int64]
     leaf: NDArray[np.int64]
     trigger: NDArray[np.int8]
+    agents: NDArray[np.int64]
 
 
 @njit(cache=True)
@@ -102,44 +113,6 @@ def _pick(cumulative: Any, u: Any) -> Any:
         if u < cumulative[k]:
             return k
     return cumulative.size
-
-
-@njit(cache=True)
-def _place(tree: Any, node: Any, keep: Any) -> Any:
-    """The node that ends `keep` tokens down the path to `node`, made where there is none."""
-    while node > 0 and tree.start[node] >= keep:
-        node = tree.parent[node]
-    if node == 0 or tree.end[node] <= keep:
-        return node
-    upper = tree.n[0]
-    tree.n[0] += 1
-    tree.parent[upper], tree.start[upper], tree.end[upper] = tree.parent[node], tree.start[node], keep
-    tree.parent[node], tree.start[node] = upper, keep
-    return upper
-
-
-@njit(cache=True)
-def _append(tree: Any, node: Any, end: Any) -> Any:
-    """A new node below `node` up to `end` tokens."""
-    new = tree.n[0]
-    tree.n[0] += 1
-    tree.parent[new], tree.start[new], tree.end[new] = node, tree.end[node], end
-    return new
-
-
-@njit(cache=True)
-def _prompt(tree: Any, base: Any, keep: Any, tokens: Any, native: Any) -> Any:
-    """A prompt of `tokens` tokens that shares `keep` (whole native blocks of it) with the path to `base`: its node."""
-    keep = min(keep, tokens) // native * native
-    node = _place(tree, base, keep) if keep > 0 else 0
-    if tokens == 0:
-        return 0
-    whole = tokens // native * native
-    if whole > tree.end[node]:
-        node = _append(tree, node, whole)
-    if tokens > tree.end[node]:
-        node = _append(tree, node, tokens)  # a partial last block is nobody else's
-    return node
 
 
 @njit(cache=True)
@@ -182,7 +155,16 @@ def grow(
         waits = np.int64(-1)
         if level[i] == 0 and grids.wait_count[s] > 0:
             waits = grids.wait_at[grids.wait_from[s] + np.int64(first_draw[i] * grids.wait_count[s])]
-        for row in range(first_row[i], first_row[i + 1]):
+        told = grids.told_count[s] > 0
+        if told:
+            one, above = grids.told_from[s] + np.int64(first_draw[i] * grids.told_count[s]), np.int64(0)
+            if grids.told_share[one] >= 0:
+                share = grids.shares[grids.told_share[one]]
+                above, begun, group = shared_with(tree, share, parent_leaf[i], level[i], start_s[i])
+            turns = grids.told[grids.told_at[one] : grids.told_at[one + 1]]
+            has_prompt = grow_told(tree, turns, start_s[i], first_row[i], above, begun, grids.native, out)
+        timed = grids.known[s, 4] >= 1 or np.random.random() < grids.known[s, 4]
+        for row in range(first_row[i], first_row[i] if told else first_row[i + 1]):
             turn = row - first_row[i]
             count = turn  # prompts of the session so far
             base, keep = 0, 0
@@ -214,7 +196,7 @@ def grow(
                     base, keep = back[(count - 1) % BACK], previous
             tokens = min(tokens, grids.longest[s])
             if has_prompt:
-                leaf = _prompt(tree, base, min(keep, tree.end[base]), tokens, grids.native)
+                leaf = prompt(tree, base, min(keep, tree.end[base]), tokens, grids.native)
                 back[count % BACK] = leaf
                 out.leaf[row] = leaf
             else:
@@ -234,7 +216,7 @@ def grow(
                 else:
                     now += grids.waits[waits + turn - 1, 0]
                     trigger = np.int64(grids.waits[waits + turn - 1, 1])
-            out.arrival_s[row] = now
+            out.arrival_s[row] = now if timed else np.nan
             out.duration_s[row] = np.nan
             if np.random.random() < grids.known[s, 2]:
                 quarter = np.searchsorted(grids.duration_edges[s], max(output, 0), side="right")
@@ -243,6 +225,7 @@ def grow(
                 now += lasted
             out.input_tokens[row] = tokens
             out.trigger[row] = min(trigger, 2)
+            out.agents[row] = -1
             previous = tokens
         if has_prompt and first_row[i + 1] > first_row[i]:
             put = tree.rings[level[i]] % RING
@@ -250,6 +233,7 @@ def grow(
             tree.ring_last[level[i], put] = out.leaf[first_row[i + 1] - 1]
             tree.ring_shared[level[i], put] = 0
             tree.ring_keep[level[i], put], tree.ring_group[level[i], put] = begun, group
-            tree.ring_first_s[level[i], put] = out.arrival_s[first_row[i]]
-            tree.ring_last_s[level[i], put] = out.arrival_s[first_row[i + 1] - 1]
+            last_s = out.arrival_s[first_row[i + 1] - 1]
+            tree.ring_first_s[level[i], put] = start_s[i]
+            tree.ring_last_s[level[i], put] = start_s[i] if np.isnan(last_s) else last_s
             tree.rings[level[i]] += 1

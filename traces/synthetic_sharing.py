@@ -87,6 +87,8 @@ def shared_with(tree: Any, share: Any, parent_leaf: Any, level: Any, start_s: An
             met = tree.group_count[group % GROUPS]
         ended = touched <= start_s
         since = max(0.0, start_s - (touched if ended else tree.ring_first_s[level, at]))
+        if math.isnan(since):  # a session without times
+            since = age
         off = abs(math.log((since + MOMENT) / (age + MOMENT))) + abs(math.log(met / max(1.0, share[7])))
         off += (ended != over) + abs(tree.ring_shared[level, at] - share[6]) / keep
         if off < best:

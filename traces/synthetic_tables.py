@@ -36,7 +36,7 @@ class SyntheticTables:
             )
         self.parts[name].write_table(table)
 
-    def write(self, target: Path, tree: Growing, counts: dict[str, int], native: int, relative: bool) -> None:
+    def write(self, target: Path, tree: Growing, counts: dict[str, int], native: int, basis: str) -> None:
         """Add the tree and make the tables the dataset at `target`.
 
         Args:
@@ -44,7 +44,7 @@ class SyntheticTables:
             tree: the prefix tree.
             counts: rows of requests, sessions and prefixes.
             native: tokens of a native block, 1 for text.
-            relative: whether times are those inside sessions only.
+            basis: what times count from: trace, relative (the session's start) or none.
         """
         size = counts["prefixes"]
         for low in range(0, size, 1 << 20):
@@ -64,7 +64,7 @@ class SyntheticTables:
         source = {
             "source_id": 0, "format": "synthetic", "id_namespace": "dataset", "native_block_tokens": native,
             "tail": "floor" if native > 1 else None, "lengths": "trace",
-            "time_basis": "relative" if relative else "trace", "time_unit": "s",
+            "time_basis": basis, "time_unit": "s",
         }  # fmt: skip
         schema = empty("sources").schema
         sources = pl.DataFrame([{name: source.get(name) for name in schema.names()}], schema=schema)
