@@ -17,6 +17,7 @@ from traces.blocks import KnownTexts
 from traces.columns import FARTHEST_US
 from traces.copies import Copies
 from traces.digests import KeyedDigest
+from traces.kept_texts import KeptTexts
 from traces.prefixes import PrefixTree
 from traces.records import Base, Blocks, Note, Piece, Prompt, Record, Reject, Request, Session, Skipped
 from traces.request_rows import Counts, Input, RequestRows, Row, Taken
@@ -32,6 +33,8 @@ class Builder:
     def __init__(self, digest: KeyedDigest | None = None) -> None:
         self.digest = digest or KeyedDigest()
         self.tree = PrefixTree()
+        self.texts = KeptTexts()
+        self.named: pl.DataFrame | None = None  # kinds of divergences that an earlier ingest told
         self.leaf = np.full(0, -1, np.int64)
         self.full = np.full(0, -1, np.int64)
         self.reply = np.full(0, -1, np.int64)

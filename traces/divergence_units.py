@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traces.divergence_words import SPEAKER
+from traces.kept_texts import KeptTexts
 from traces.prefixes import PrefixTree
 from traces.prompt_pairs import units_from
 from traces.records import ROLES
@@ -47,8 +48,9 @@ class Units(NamedTuple):
 class Vocabulary:
     """The bytes of every token id, and which hold a line end; made when the first text is read."""
 
-    def __init__(self, vocabulary: Callable[[], list[bytes]], single_bytes: bool) -> None:
+    def __init__(self, vocabulary: Callable[[], list[bytes]], single_bytes: bool, kept: KeptTexts) -> None:
         self._vocabulary = vocabulary
+        self.kept = kept
         self.single_bytes = single_bytes  # whether a token is a byte
 
     @cached_property
@@ -81,7 +83,8 @@ class Vocabulary:
 class Vocabularies:
     """Vocabularies by name, loaded when the first divergence asks; None where token ids cannot be read."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: KeptTexts) -> None:
+        self._kept = kept
         self._known: dict[str | None, Vocabulary | None] = {None: None}
 
     def of(self, name: str | None) -> Vocabulary | None:
@@ -91,7 +94,7 @@ class Vocabularies:
                 vocabulary = load_tokenizer(name or "").vocabulary
             except ValueError:
                 vocabulary = None
-            self._known[name] = None if vocabulary is None else Vocabulary(vocabulary, name == "bytes")
+            self._known[name] = None if vocabulary is None else Vocabulary(vocabulary, name == "bytes", self._kept)
         return self._known[name]
 
 
@@ -116,7 +119,13 @@ def role_at(units: Units, at: int) -> str:
 def text_of(units: Units, start: int, stop: int, words: Vocabulary | None) -> str | None:
     """The text of a stretch; None where nothing of it can be read."""
     told = units.id[start:stop][units.explicit[start:stop]]
-    return words.text(told) if words is not None and told.size else None
+    if words is not None and told.size:
+        return words.text(told)
+    if words is None:
+        return None
+    begins = units.id[start:stop][units.starts[start:stop] & (units.role[start:stop] != TEMPLATE)]
+    texts = [words.kept.get(int(key)) for key in begins.tolist()]
+    return "".join(text for text in texts if text is not None) if any(texts) else None
 
 
 def message_end(units: Units, at: int) -> int:

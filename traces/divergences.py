@@ -29,6 +29,7 @@ from traces.divergence_units import (
     units_of,
 )
 from traces.divergence_words import SPEAKER
+from traces.kept_texts import KeptTexts
 from traces.prefixes import PrefixTree
 from traces.prompt_pairs import common_tail, pairs_that_part, parts_before
 from traces.schema import DIVERGENCES, polars_schema
@@ -41,7 +42,11 @@ AHEAD_UNITS = 2000
 
 
 def divergence_table(
-    tree: PrefixTree, rows: pl.DataFrame, native: NDArray[np.int64], tokenizers: list[str | None]
+    tree: PrefixTree,
+    rows: pl.DataFrame,
+    native: NDArray[np.int64],
+    tokenizers: list[str | None],
+    kept: KeptTexts | None = None,
 ) -> pl.DataFrame:
     """The `divergences` table.
 
@@ -50,6 +55,7 @@ def divergence_table(
         rows: request_id, session_id, turn, prefix_id, source_id and compaction of the requests, in any order.
         native: by source, its native block; 1 for text.
         tokenizers: by source; None where units are no token ids.
+        kept: texts of pieces without token ids, as far as they are at hand.
     """
     nodes = tree.columns()
     leaf = rows["prefix_id"].fill_null(-1).to_numpy().astype(np.int64)
@@ -59,7 +65,7 @@ def divergence_table(
     session = rows["session_id"].fill_null(-1).to_numpy()
     row, previous, shared = pairs_that_part(nodes["parent"], nodes["end"], leaf, session, step, order)
     ids, compaction = rows["request_id"].to_numpy(), rows["compaction"].fill_null(False).to_numpy()
-    texts = Vocabularies()
+    texts = Vocabularies(kept or KeptTexts())
     told = []
     for r, q, common in zip(row.tolist(), previous.tolist(), shared.tolist(), strict=True):
         words = texts.of(tokenizers[source[r]])
@@ -112,7 +118,21 @@ def _place(
             stop_q, stop_k = len(q.id), message_end(k, at) if k.role[at] != TEMPLATE else at
         before = _side(q, span, span.first_q, stop_q, at, words)
         after = _side(k, span, span.first_k, stop_k, at, words)
-        kind = name_kind(before, after, shape)
+        kept = words is not None and not (q.explicit[at:].any() or k.explicit[at:].any())
+        kept = kept and any(_piece_behind(units, span.line, words) > span.line for units in (q, k))
+        if kept and before.ends and before.ahead and after.ahead.startswith(before.ahead):
+            kind = None  # the earlier text goes on
+        elif (
+            kept
+            and span.alike
+            and not (_begins(q, span.line, span.cut_q, words) or _begins(k, span.line, span.cut_k, words))
+        ):
+            kind = None  # a piece was given another length, and its text is the same
+        elif before.text and before.text == after.text:
+            further = _further(before, after)
+            kind = None if further is None else name_kind(*further, shape)
+        else:
+            kind = name_kind(before, after, shape)
     # where something was taken out, what follows it is no part of the change
     role = role_q if span.cut_k == span.line or kind == "stripped_reasoning" or role_k == "unknown" else role_k
     if kind == "stripped_reasoning" and "reasoning" in (role_q, role_k):
@@ -135,6 +155,10 @@ def _side(units: Units, span: Span, first: int, cut: int, at: int, words: Vocabu
     # where nothing is left behind the place where they part, what stands there is no part of the change
     role = role_at(units, at) if cut > at else role_at(units, max(line, at - 1)) if cut > line else role_at(units, line)
     text = "" if cut == line else text_of(units, line, min(cut, line + READ_UNITS), words)
+    if text is None and words is not None and not units.explicit[line:cut].any():
+        # the end of a piece that was given fewer tokens in the other prompt: what changed is behind it
+        first = cut = _piece_behind(units, line, words)
+        text = text_of(units, line, min(cut, line + READ_UNITS), words)
     shown = text_of(units, line, min(first, cut, line + READ_UNITS), words) or ""
     ahead = text_of(units, line, line + AHEAD_UNITS, words) or ""
     begins = line < len(units.role) and units.role[line] == TEMPLATE
@@ -142,6 +166,39 @@ def _side(units: Units, span: Span, first: int, cut: int, at: int, words: Vocabu
     if role == "unknown":
         head = "" if SPEAKER.match(ahead.lstrip("\n")) else SPEAKER.split(head)[-1].lstrip("\n")
     return Side(role, text, shown, ahead, line + AHEAD_UNITS >= len(units.id), head)
+
+
+def _begins(units: Units, line: int, cut: int, words: Vocabulary | None) -> bool:
+    """Whether a piece of known text begins in a stretch."""
+    begins = units.id[line:cut][units.starts[line:cut]].tolist() if words is not None else []
+    return any(words is not None and words.kept.get(int(key)) is not None for key in begins)
+
+
+def _piece_behind(units: Units, line: int, words: Vocabulary | None) -> int:
+    """Where the first piece of known text ends that begins at `line` or soon behind it; `line` where there is none."""
+    begins = (line + np.flatnonzero(units.starts[line : line + 2 * READ_UNITS])).tolist()
+    for at, end in zip(begins[:4], [*begins[1:], len(units.starts)], strict=False):
+        if words is not None and words.kept.get(int(units.id[at])) is not None:
+            return int(end)
+    return line
+
+
+def _further(before: Side, after: Side) -> tuple[Side, Side] | None:
+    """The first lines that differ behind equal ones, None where none do as far as is read.
+
+    Pieces of equal texts may have been given different lengths where the provider's count is spread over them.
+    """
+    a, b = before.ahead, after.ahead
+    alike = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    if alike == min(len(a), len(b)):
+        return None
+    start = a.rfind("\n", 0, alike) + 1
+    lines = [text[start : text.find("\n", alike) + 1 or len(text)] for text in (a, b)]
+    sides = [
+        side._replace(text=line, line=line, head=side.head + side.ahead[:start], ahead=side.ahead[start:])
+        for side, line in zip((before, after), lines, strict=True)
+    ]
+    return sides[0], sides[1]
 
 
 def _part_start(units: Units, line: int) -> int:

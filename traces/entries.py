@@ -58,6 +58,7 @@ class Entries:
     def __init__(self, context: Context, exact: bool = True) -> None:
         self._exact = exact
         self._digest = context.digest
+        self._texts = context.texts
         self._tokenizer = context.tokenizer
         self._known: OrderedDict[bytes, Entry] = OrderedDict()
         self._bytes = 0
@@ -162,6 +163,8 @@ class Entries:
                     count = self._tokenizer.count(run) if units is None else len(units)
                     if count:
                         pieces.append(Piece(self._digest(f"{part.role}|{run}"), count, part.role, units))
+                        if units is None and self._texts is not None:
+                            self._texts.add(pieces[-1].key, run)
             elif part.guess:
                 pieces.append(Piece(self._digest(f"{part.role}|{part.name}"), part.guess, part.role))
         key = self._digest(b"".join(piece.key.to_bytes(8, "little") for piece in pieces) + bytes([head]))

@@ -282,11 +282,11 @@ class _Ingest:
             known.add(digest)
         source.bytes_read = 0  # what telling the format took does not count
         reader = readers.reader(name)
-        records: Iterable[Record] | None = ahead.take(source, name)
+        records: Iterable[Record] | None = ahead.take(source, name, builder.texts)
         size = source.size
         beside = getattr(reader, "COUNTS_BESIDE", False) and size <= OPEN_BESIDE_BYTES
         if records is None:
-            context = context_of(self.options, self.tokenizer, builder.digest)
+            context = context_of(self.options, self.tokenizer, builder.digest, builder.texts)
             records = guarded(reader.read(source, context))
             if beside:
                 records = started(records)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from traces import readers
 from traces.digests import KeyedDigest
 from traces.inputs import Limits
+from traces.kept_texts import KeptTexts
 from traces.records import Context, Record, Reject
 from traces.sources import Source
 from traces.text_counts import TextCounts
@@ -66,7 +67,7 @@ class LazyTokenizer:
         return getattr(self._loaded, attribute)
 
 
-def context_of(options: Options, tokenizer: Any, digest: KeyedDigest) -> Context:
+def context_of(options: Options, tokenizer: Any, digest: KeyedDigest, texts: KeptTexts | None = None) -> Context:
     """What readers get."""
     return Context(
         tokenizer=tokenizer,
@@ -75,6 +76,7 @@ def context_of(options: Options, tokenizer: Any, digest: KeyedDigest) -> Context
         time_unit=options.time_unit,
         mapping=options.mapping,
         options={"keep_excerpts": options.keep_excerpts},
+        texts=texts,
     )
 
 
@@ -95,13 +97,16 @@ def started(records: Iterator[Record]) -> Iterator[Record]:
 _shared = functools.lru_cache(LazyTokenizer)  # one a process, with the counts that files share
 
 
-def read_whole(path: str, name: str, format_name: str, options: Options, key: bytes) -> tuple[list[Record], bool, int]:
-    """Read a file in a worker: (records, whether its compressed stream was cut off, bytes read)."""
+def read_whole(
+    path: str, name: str, format_name: str, options: Options, key: bytes
+) -> tuple[list[Record], bool, int, dict[int, str]]:
+    """Read a file in a worker: (records, whether its compressed stream was cut off, bytes read, texts by piece)."""
     source = Source(name, Path(path))
+    texts = KeptTexts()
     try:
-        context = context_of(options, _shared(options.tokenizer), KeyedDigest(key))
+        context = context_of(options, _shared(options.tokenizer), KeyedDigest(key), texts)
         records = list(guarded(readers.reader(format_name).read(source, context)))
-        return records, source.truncated, source.bytes_read
+        return records, source.truncated, source.bytes_read, texts.all()
     finally:
         source.close()
 
@@ -132,11 +137,12 @@ class ReadAhead:
             job = self._executor.submit(read_whole, str(path), source.name, name, self._options, self._key)
             self._futures[id(source)] = (name, job)
 
-    def take(self, source: Source, format_name: str) -> list[Record] | None:
-        """The records of a file that was read elsewhere, or None."""
+    def take(self, source: Source, format_name: str, texts: KeptTexts) -> list[Record] | None:
+        """The records of a file that was read elsewhere, or None; its texts are added to `texts`."""
         found = self._futures.pop(id(source), None)
         if found is None or found[0] != format_name:
             return None
-        records, truncated, size = found[1].result()
+        records, truncated, size, more = found[1].result()
+        texts.update(more)
         source.truncated, source.bytes_read = truncated, size
         return records

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from traces.kept_texts import KeptTexts
     from traces.sources import Source
     from traces.tokens import Tokenizer
 
@@ -168,6 +169,7 @@ class Context(NamedTuple):
     time_unit: str | None = None  # --time-unit
     mapping: dict[str, str] | None = None  # --map NAME=COLUMN
     options: dict[str, Any] | None = None
+    texts: KeptTexts | None = None  # takes texts of pieces without token ids
 
 
 class Reader(Protocol):

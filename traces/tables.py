@@ -171,7 +171,14 @@ def _with_turns(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _divergences(builder: Builder, rows: pl.DataFrame) -> pl.DataFrame:
     native = np.array([s[2] or 1 for s in builder.sources], np.int64)
-    return divergence_table(builder.tree, rows, native, [s[6] for s in builder.sources])
+    table = divergence_table(builder.tree, rows, native, [s[6] for s in builder.sources], builder.texts)
+    if builder.named is None or table.is_empty():
+        return table
+    # texts are not kept: what an earlier ingest named by them keeps its name
+    pair = ["request_id", "previous_request_id"]
+    before = builder.named.select(*pair, before="kind")
+    both = table.join(before, on=pair, how="left", maintain_order="left")
+    return both.with_columns(kind=pl.coalesce("kind", "before")).drop("before")
 
 
 def _sources(builder: Builder) -> pl.DataFrame:
@@ -325,6 +332,7 @@ def restore(dataset: Dataset) -> Builder:
     builder.spaces, builder.requests.origins = state["spaces"], state["origins"]
     builder.sources = [tuple(row[1:]) for row in dataset.read("sources").rows()]
     builder.requests.rejects = dataset.read("rejects").rows()
+    builder.named = dataset.read("divergences")
     sessions = pl.read_parquet(folder / "sessions.parquet").drop("session_id")
     builder.sessions = [{k: v for k, v in row.items() if v is not None} for row in sessions.to_dicts()]
     builder.session_ids = {s["key"]: i for i, s in enumerate(builder.sessions)}

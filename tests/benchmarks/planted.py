@@ -1,6 +1,6 @@
 """How often planted causes are found again on seeds of one's own: precision and recall by kind, lost tokens. By hand.
 
-    python -m tests.benchmarks.planted FIRST_SEED [ROUNDS]
+    python -m tests.benchmarks.planted FIRST_SEED [ROUNDS] [--logged]
 
 Each round plants into generated sessions with both planters, every third into real ones, every tenth into sessions of
 block ids; rates and mixes of kinds vary from round to round.
@@ -13,9 +13,9 @@ import json
 import random
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests import planted, planted_prompts
 from tests.planted_mixes import mix
@@ -62,10 +62,37 @@ def rounds(first: int, count: int) -> Iterator[tuple[str, planted.Planted, str]]
             yield "block ids", planted.plant_hashes(seed, rng.sample(lengths, 20), drawn_rates(rng)), ""
 
 
-def measured(first: int, count: int) -> dict[str, Set]:
-    """Plant, ingest and diagnose."""
+def logged(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Prompts as calls that a gateway logged, with the provider's count of each (by o200k_base, 4 a message)."""
+    count = load_tokenizer().count
+    calls = []
+    for at, row in enumerate(rows):
+        body = {key: row[key] for key in ("messages", "tools", "system", "prompt") if row.get(key)}
+        texts = [json.dumps(tool) for tool in body.get("tools", [])]
+        for told in (body.get("system"), body.get("prompt"), *(m.get("content") for m in body.get("messages", []))):
+            texts.append(told if isinstance(told, str) else json.dumps(told) if told else "")
+        tokens = sum(map(count, texts)) + 4 * len(body.get("messages", [])) + 3
+        answer = {
+            "id": f"call-{at}", "object": "chat.completion", "model": "m",
+            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": ""}}],
+            "usage": {"prompt_tokens": tokens, "completion_tokens": 5, "total_tokens": tokens + 5},
+        }  # fmt: skip
+        headers, sent = {"x-session-id": str(row["session_id"])}, {**body, "model": "m"}
+        calls.append({"request": sent, "headers": headers, "timestamp": 1767225600 + at, "response": answer})
+    return calls
+
+
+def measured(first: int, count: int, as_logged: bool = False) -> dict[str, Set]:
+    """Plant, ingest and diagnose; as calls with a provider's counts there are no lost tokens to compare."""
     sets: dict[str, Set] = defaultdict(lambda: Set([], [], []))
     for name, made, tokenizer in rounds(first, count):
+        if as_logged:
+            if tokenizer:
+                with tempfile.TemporaryDirectory() as folder:
+                    labels, _ = found_labels(logged(made.rows), Path(folder), "o200k_base")
+                sets[name].truth.extend(made.truth)
+                sets[name].labels.extend(labels)
+            continue
         with tempfile.TemporaryDirectory() as folder:
             labels, lost = found_labels(made.rows, Path(folder), tokenizer or "bytes", by_transition=not tokenizer)
         if not tokenizer:
@@ -85,8 +112,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("first_seed", type=int)
     parser.add_argument("rounds", type=int, nargs="?", default=10)
+    parser.add_argument("--logged", action="store_true", help="as logged calls whose lengths are a provider's counts")
     asked = parser.parse_args()
-    sets = measured(asked.first_seed, asked.rounds)
+    sets = measured(asked.first_seed, asked.rounds, asked.logged)
     truth, labels = [t for s in sets.values() for t in s.truth], [x for s in sets.values() for x in s.labels]
     for name, one in sets.items():
         causes = sum(t is not None for t in one.truth)

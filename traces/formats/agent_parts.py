@@ -68,6 +68,7 @@ class PartMaker:
         self.digest = context.digest
         self.tokenizer = context.tokenizer
         self.exact = exact
+        self._texts = context.texts
         self._parts: dict[int, Part] = {}
 
     def text(self, role: str, text: str, tag: str = "", calls: int = 0) -> Part:
@@ -80,6 +81,8 @@ class PartMaker:
             units = self.tokenizer.encode(text) if self.exact else None
             size = self.tokenizer.count(text) if units is None else len(units)
             found = self._parts[key] = Part(key, size, calls, role, False, units)
+            if units is None and self._texts is not None:
+                self._texts.add(key, text)
         return found
 
     def image(self, value: object) -> Part:
