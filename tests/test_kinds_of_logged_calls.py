@@ -64,3 +64,20 @@ def test_a_change_of_the_system_prompt_is_named(tmp_path: Path, kind: str) -> No
     ingest([str(other)], tmp_path / "ds", Options())
     kept = Dataset(tmp_path / "ds").read("divergences")
     assert kind in kept["kind"].to_list()
+
+
+def test_a_text_that_goes_on_shares_all_of_what_it_was(tmp_path: Path) -> None:
+    text, calls = f"System: be careful.\n{RULES}\nUser: first question, without a line end", []
+    for n in range(4):
+        call = _call(n, "", [])
+        usage = call["response"]["usage"] | {"input_tokens": len(text) // 4}
+        sent = {"model": "m", "prompt": text, "metadata": {"user_id": USER}}
+        calls.append({**call, "request": sent, "response": call["response"] | {"usage": usage}})
+        text += f" and more of question {n}. " * 9
+    file = tmp_path / "calls.jsonl"
+    file.write_bytes(b"\n".join(map(orjson.dumps, calls)))
+    ingest([str(file)], tmp_path / "ds", Options())
+    dataset = Dataset(tmp_path / "ds")
+    assert dataset.read("divergences").is_empty()
+    requests = dataset.read("requests")
+    assert requests["prefix_tokens"].to_list() == [call["response"]["usage"]["input_tokens"] for call in calls]

@@ -118,7 +118,8 @@ def _place(
             stop_q, stop_k = len(q.id), message_end(k, at) if k.role[at] != TEMPLATE else at
         before = _side(q, span, span.first_q, stop_q, at, words)
         after = _side(k, span, span.first_k, stop_k, at, words)
-        kept = words is not None and not (q.explicit[at:].any() or k.explicit[at:].any())
+        kept = words is not None and "image" not in (role_q, role_k)
+        kept = kept and not (q.explicit[at:].any() or k.explicit[at:].any())
         kept = kept and any(_piece_behind(units, span.line, words) > span.line for units in (q, k))
         if kept and before.ends and before.ahead and after.ahead.startswith(before.ahead):
             kind = None  # the earlier text goes on
@@ -155,7 +156,7 @@ def _side(units: Units, span: Span, first: int, cut: int, at: int, words: Vocabu
     # where nothing is left behind the place where they part, what stands there is no part of the change
     role = role_at(units, at) if cut > at else role_at(units, max(line, at - 1)) if cut > line else role_at(units, line)
     text = "" if cut == line else text_of(units, line, min(cut, line + READ_UNITS), words)
-    if text is None and words is not None and not units.explicit[line:cut].any():
+    if text is None and words is not None and role != "image" and not units.explicit[line:cut].any():
         # the end of a piece that was given fewer tokens in the other prompt: what changed is behind it
         first = cut = _piece_behind(units, line, words)
         text = text_of(units, line, min(cut, line + READ_UNITS), words)

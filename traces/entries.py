@@ -29,6 +29,7 @@ ENGINE_IDS = 1 << 40
 CACHED_BYTES = 64 << 20
 PIECE_BYTES = 200
 KNOWN_MESSAGES = 100_000
+KNOWN_ENDS = 10_000
 _LINE_START = re.compile(r"(?<=\n)(?=[A-Za-z])")
 
 
@@ -62,6 +63,7 @@ class Entries:
         self._tokenizer = context.tokenizer
         self._known: OrderedDict[bytes, Entry] = OrderedDict()
         self._bytes = 0
+        self._ends: OrderedDict[int, str] = OrderedDict()  # the last run of a text, by what came before it
 
     def of(self, request: Mapping[str, Any]) -> tuple[list[Entry], list[Entry]]:
         """The entries of a request body of any provider: (tools and system prompt, messages or a bare prompt).
@@ -114,11 +116,35 @@ class Entries:
         return self._cached(_mark(schema, b"t"), lambda: self._build([Part("tools", serialise(schema))], True))
 
     def text(self, text: str) -> list[Entry]:
-        """A whole prompt as one text, in runs: texts that begin alike are tokenised once as far as they are."""
+        """A whole prompt as one text, in runs: texts that begin alike are tokenised once as far as they are.
+
+        Without token ids a run is shared as a whole or not at all. So where an earlier text ended this one is cut too.
+        """
         return [
             self._cached(_mark(run, b"r"), partial(self._build, [Part("unknown", run)], False))
-            for run in runs(text, 8 * PIECE_CHARS)
+            for run in (runs(text, 8 * PIECE_CHARS) if self._exact else self._runs(text))
         ]
+
+    def _runs(self, text: str) -> list[str]:
+        found: list[str] = []
+        place = before = 0
+        start = 0
+        while start < len(text):
+            last = self._ends.get(place)
+            if last is not None and text.startswith(last, start):
+                run = last
+            else:
+                cut = _LINE_START.search(text, start + PIECE_CHARS) if len(text) - start >= 2 * PIECE_CHARS else None
+                run = text[start : cut.start()] if cut else text[start:]
+            found.append(run)
+            start += len(run)
+            before, place = place, xxhash.xxh3_64_intdigest(place.to_bytes(8, "little") + _mark(run, b"r"))
+        if found:
+            self._ends[before] = found[-1]
+            self._ends.move_to_end(before)
+            while len(self._ends) > KNOWN_ENDS:
+                self._ends.popitem(last=False)
+        return found
 
     def token_ids(self, ids: Sequence[int]) -> list[Entry]:
         """A whole prompt as the engine's token ids, in runs of 256.
