@@ -253,7 +253,7 @@ def read_only(format_name: str, target: Path) -> None:
     """Read one input into a tree, without the tables of a dataset: what differs between mutations, and quick."""
     builder = Builder()
     module = reader(format_name)
-    context = context_of(Options(), LazyTokenizer("bytes"), builder.digest)
+    context = context_of(Options(), LazyTokenizer("bytes"), builder.digest, builder.texts)
     claimed: set[int] = set()
     for source in list(expand([str(target)])):
         if not isinstance(source, Source) or id(source) in claimed:
