@@ -25,7 +25,9 @@ def with_first_prompts(frame: pl.DataFrame, runs: pl.DataFrame, tree: Tree, bloc
         The frame with rank (of the session's start in its level), whose (0 nobody's, 1 the family's, 2 another
         session's prompt it shares most with), first_kept and first_from (tokens shared with it, and of those what
         others touched since), first_lag (sessions back that one started), first_age (seconds since it was touched),
-        first_over (1 where its session had ended), first_met (earlier sessions of the level that start with as much).
+        first_over (1 where its session had ended), first_met (earlier sessions of the level that start with as much),
+        first_own (its number among those of the level), first_of (the number of the first one that starts with what it
+        shares, its own where it shares nothing).
     """
     return _with_first_met(_with_first_share(frame, runs, block, anchored), tree)
 
@@ -71,31 +73,36 @@ def _with_first_share(frame: pl.DataFrame, runs: pl.DataFrame, block: int, ancho
 
 
 def _with_first_met(frame: pl.DataFrame, tree: Tree) -> pl.DataFrame:
-    """Beside each session's first request: how many earlier sessions of its level start with what it shares."""
+    """Beside each session's first request: how many earlier ones of its level start with what it shares, and who."""
     starts = frame.filter((pl.col("t") == 0) & pl.col("prefix_id").is_not_null()).sort("rank")
-    parts = [pl.DataFrame(schema={"at": pl.Int64, "first_met": pl.Int64})]
+    numbers = ("first_met", "first_own", "first_of")
+    parts = [pl.DataFrame(schema={"at": pl.Int64} | dict.fromkeys(numbers, pl.Int64))]
     for (_,), part in starts.group_by(pl.col("depth") > 0):
         leaf, kept = part["prefix_id"].to_numpy().astype(np.int64), part["first_kept"].to_numpy().astype(np.int64)
-        seen = pl.Series(_met(tree.parent, tree.start, leaf, kept), dtype=pl.Int64)
-        parts.append(part.select(pl.col("at").cast(pl.Int64), first_met=seen))
+        met, first = (pl.Series(a, dtype=pl.Int64) for a in _met(tree.parent, tree.start, leaf, kept))
+        own = pl.int_range(pl.len(), dtype=pl.Int64)
+        parts.append(part.select(pl.col("at").cast(pl.Int64), first_met=met, first_own=own, first_of=first))
     return frame.join(pl.concat(parts), on="at", how="left", maintain_order="left").with_columns(
-        pl.col("first_met").fill_null(0)
+        pl.col("first_met").fill_null(0), pl.col("first_own", "first_of").fill_null(-1)
     )
 
 
 @njit(cache=True)
 def _met(parent: Any, start: Any, leaf: Any, kept: Any) -> Any:
-    """Per prompt, how many of those before it pass through the node that holds its last kept token."""
-    through = np.zeros(parent.size, np.int64)
-    out = np.zeros(leaf.size, np.int64)
+    """Per prompt, how many before it pass through the node that holds its last kept token, and the first that does."""
+    through, began = np.zeros(parent.size, np.int64), np.full(parent.size, -1)
+    out, first = np.zeros(leaf.size, np.int64), np.arange(leaf.size)
     for i in range(leaf.size):
         node = leaf[i]
         while node > 0 and start[node] >= kept[i]:
             node = parent[node]
         if node > 0 and kept[i] > 0:
             out[i] = through[node]
+            first[i] = began[node] if began[node] >= 0 else i
         node = leaf[i]
         while node > 0:
             through[node] += 1
+            if began[node] < 0:
+                began[node] = i
             node = parent[node]
-    return out
+    return out, first

@@ -160,7 +160,7 @@ def _stratum(
         "whose",
         "first_kept",
         "first_lag",
-        *(("first_age", "first_over", "first_from", "first_met") if anchored else ()),
+        *(("first_age", "first_over", "first_from", "first_met", "first_own", "first_of") if anchored else ()),
     ]
     return {
         "level": key["level"],

@@ -2,7 +2,7 @@
 
 The document's shape is published in profile_schema.json (JSON Schema 2020-12), `version` counts its changes. Version 2
 adds to version 1 how long ago first prompts met what they share, gaps session by session where the trace cuts them,
-sessions turn by turn where they are few, and which share of sessions has times.
+sessions turn by turn where they are few, which sessions start alike, and which share of sessions has times.
 """
 
 from __future__ import annotations

@@ -136,6 +136,38 @@ def test_few_sessions_are_made_as_they_were(tmp_path: Path) -> None:
     assert again["overall"]["transitions"] == few["overall"]["transitions"]
 
 
+def heads(dataset: Dataset) -> dict[int, int]:
+    """Sessions by tokens of the shared node that their first prompt begins with."""
+    tree, found = dataset.tree(), dict[int, int]()
+    for leaf in dataset.read("requests").filter(pl.col("turn") == 0)["prefix_id"].to_list():
+        node = leaf
+        while tree.parent[node] > 0:
+            node = tree.parent[node]
+        if node != leaf:
+            found[int(tree.end[node])] = found.get(int(tree.end[node]), 0) + 1
+    return found
+
+
+def test_heads_keep_apart_and_as_common(tmp_path: Path) -> None:
+    draw, made = random.Random(3), []
+    for s in range(120):
+        head = draw.choice([4, 4, 4, 9, 9, 14])
+        ids = [head << 30 | k for k in range(head)] + [(s << 10) + k for k in range(20 - head)]
+        made.append({"timestamp": 1000 * s, "input_length": 20 * 256, "output_length": 1, "hash_ids": ids,
+                     "session_id": f"s{s}", "block_size": 256})  # fmt: skip
+    recorded = read(mooncake_file(tmp_path / "t.jsonl", made), tmp_path)
+    asked = json.loads(json.dumps(profile(recorded)))
+    synthesize(asked, tmp_path / "d", None, 1)
+    assert heads(Dataset(tmp_path / "d")) == heads(recorded.dataset)
+    assert set(heads(recorded.dataset)) == {4 * 256, 9 * 256, 14 * 256}
+    for told in (8, 4):  # profiles that tell less of first prompts
+        less = json.loads(json.dumps(asked))
+        for stratum in less["generator"]["strata"]:
+            stratum["first"] = [example[:told] for example in stratum["first"]]
+        synthesize(less, tmp_path / f"less{told}", None, 1)
+        assert sum(heads(Dataset(tmp_path / f"less{told}")).values()) > 100
+
+
 def test_sessions_without_times_are_made_without(target: dict[str, Any], tmp_path: Path) -> None:
     rows_ = [row | {"timestamp": None} for row in agents(7)]
     few = json.loads(json.dumps(profile(read(mooncake_file(tmp_path / "t.jsonl", rows_), tmp_path))))

@@ -107,7 +107,7 @@ class _Maker:
             zeros(1024, np.int64), zeros(1024, np.int64), zeros(1024, np.int64), np.array([1], np.int64),
             zeros((2, RING), np.int64), zeros((2, RING), np.int64), zeros((2, RING), np.int64), zeros((2, RING)),
             zeros((2, RING)), zeros((2, RING), np.int64), np.full((2, RING), -1), zeros(GROUPS, np.int64),
-            zeros(1, np.int64), zeros(2, np.int64),
+            zeros(1, np.int64), zeros(2, np.int64), np.full((2, RING), -1), np.full((2, RING), -1),
         )  # fmt: skip
         self.tree.parent[0] = -1
         self.rows = self.sessions = self.mains = 0

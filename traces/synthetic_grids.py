@@ -12,7 +12,8 @@ from traces.synthetic_told import COLUMNS
 
 _TRIGGERS = ("unknown", "tool", "user")
 _UNBOUNDED = 1 << 40
-_SHARE = 8
+_SHARE = (1.0, 0.0, 0.0, 1.0, -1.0, 0.0, 0.0, 1.0, -1.0, -1.0)
+"""What is taken where a profile of an earlier version, or of relative times, says less of a first prompt."""
 
 
 def pack(generator: dict[str, Any]) -> Grids:
@@ -49,8 +50,7 @@ def _pack(generator: dict[str, Any]) -> Grids:
             event_from[i, k], event_count[i, k] = len(examples), len(e["examples"])
             examples += e["examples"]
         share_from[i], share_count[i] = len(shares), len(s["first"])
-        # profiles of version 1 and of relative times say nothing of ages
-        shares += [example if len(example) == _SHARE else [*example[:4], -1.0, 0.0, 0.0, 1.0] for example in s["first"]]
+        shares += [[*example, *_SHARE[len(example) :]] for example in s["first"]]
         wait_from[i], wait_count[i] = len(waits), len(s.get("waits", ()))
         waits += s.get("waits", ())
         here = s.get("sessions") or ()
@@ -109,10 +109,25 @@ def _pack(generator: dict[str, Any]) -> Grids:
         examples=np.array(examples, np.float64),
         share_from=share_from,
         share_count=share_count,
-        shares=np.array(shares or [[1.0, 0.0, 0.0, 1.0, -1.0, 0.0, 0.0, 1.0]], np.float64),
+        shares=_labelled(strata, share_from, np.array(shares or [list(_SHARE)], np.float64)),
         longest=np.array([s["context_max_tokens"] or _UNBOUNDED for s in strata], np.int64),
         native=int(generator["native_block_tokens"]),
     )
+
+
+def _labelled(
+    strata: list[dict[str, Any]], share_from: NDArray[np.int64], shares: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """First prompts without the label of those whose first session is not among the examples (in place)."""
+    for level in (0, 1):
+        rows = [
+            low + np.arange(len(s["first"]))
+            for s, low in zip(strata, share_from.tolist(), strict=True)
+            if s["level"] == level
+        ]
+        here = np.concatenate([np.zeros(0, np.int64), *rows])
+        shares[here, 9] = np.where(np.isin(shares[here, 9], shares[here, 8]), shares[here, 9], -1.0)
+    return shares
 
 
 def _row(grid: list[float] | None, levels: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -32,9 +32,9 @@ class Grids(NamedTuple):
     known: float64[s, 5]: shares with prompt, output, duration, reasoning, times.
     event: float64[s, l, k], cumulative share. event_from, event_count: int64[s, k] into examples: float64[e, 3] (size,
     kept, turns back).
-    share_from, share_count: int64[s] into shares: float64[f, 8] (prompt, whose, shared, sessions back, seconds since
+    share_from, share_count: int64[s] into shares: float64[f, 10] (prompt, whose, shared, sessions back, seconds since
     that was touched or -1, whether its session was over, tokens that others touched since, how many earlier sessions
-    start with it). longest: int64[s].
+    start with it, its number, that of the first session that starts with it or -1). longest: int64[s].
     native: tokens of a native block, 1 for text.
     """
 
@@ -151,6 +151,7 @@ def grow(
         p = grids.persistence[s]
         like = scores[i]
         has_prompt = np.random.random() < grids.known[s, 0]
+        own, label, asked = np.int64(-1), np.int64(-1), np.int64(0)
         now, previous, begun, group = start_s[i], 0, np.int64(0), np.int64(-1)
         waits = np.int64(-1)
         if level[i] == 0 and grids.wait_count[s] > 0:
@@ -160,7 +161,8 @@ def grow(
             one, above = grids.told_from[s] + np.int64(first_draw[i] * grids.told_count[s]), np.int64(0)
             if grids.told_share[one] >= 0:
                 share = grids.shares[grids.told_share[one]]
-                above, begun, group = shared_with(tree, share, parent_leaf[i], level[i], start_s[i])
+                label, asked = np.int64(share[9]), np.int64(share[2])
+                above, begun, group, own = shared_with(tree, share, parent_leaf[i], level[i], start_s[i])
             turns = grids.told[grids.told_at[one] : grids.told_at[one + 1]]
             has_prompt = grow_told(tree, turns, start_s[i], first_row[i], above, begun, grids.native, out)
         timed = grids.known[s, 4] >= 1 or np.random.random() < grids.known[s, 4]
@@ -173,8 +175,9 @@ def grow(
                 tokens = 1
                 if grids.share_count[s] > 0:
                     share = grids.shares[grids.share_from[s] + np.int64(first_draw[i] * grids.share_count[s])]
-                    base, keep, group = shared_with(tree, share, parent_leaf[i], level[i], start_s[i])
-                    tokens, begun = max(1, int(share[0])), keep
+                    base, keep, group, own = shared_with(tree, share, parent_leaf[i], level[i], start_s[i])
+                    tokens, begun, label = max(1, int(share[0])), keep, np.int64(share[9])
+                    asked = np.int64(share[2])
             else:
                 trigger = _pick(grids.trigger[s], np.random.random())
                 band = np.searchsorted(grids.length_edges, previous, side="right") - 1
@@ -233,6 +236,9 @@ def grow(
             tree.ring_last[level[i], put] = out.leaf[first_row[i + 1] - 1]
             tree.ring_shared[level[i], put] = 0
             tree.ring_keep[level[i], put], tree.ring_group[level[i], put] = begun, group
+            tree.ring_own[level[i], put], tree.ring_label[level[i], put] = own, label
+            if own >= 0 and own == label and begun == 0:
+                tree.ring_keep[level[i], put] = -asked  # it stands for the first that starts so
             last_s = out.arrival_s[first_row[i + 1] - 1]
             tree.ring_first_s[level[i], put] = start_s[i]
             tree.ring_last_s[level[i], put] = start_s[i] if np.isnan(last_s) else last_s

@@ -16,6 +16,9 @@ NEARBY, CLOSE, MOMENT = 1024, 0.02, 1.0
 """Sessions that are looked at for one like the one asked for, how near to it is near enough (a sum of log ratios and
 shares), and the seconds below which ages are not told apart."""
 
+OTHERWISE = 1.0
+"""What it counts there that a session starts otherwise than the one asked for."""
+
 GROUPS = 1 << 16
 """Groups of sessions that start alike; older ones are forgotten."""
 
@@ -28,7 +31,8 @@ class Growing(NamedTuple):
     session starts with too (so that session touched them last). ring_first_s, ring_last_s: float64[2, RING], when those
     two prompts arrived. ring_keep, ring_group: int64[2, RING], what a session starts with that earlier ones do, and the
     group of those that do (-1 none). group_count: int64[GROUPS], sessions of a group. groups: int64[1], made so far.
-    rings: int64[2], sessions put there so far.
+    rings: int64[2], sessions put there so far. ring_own, ring_label: int64[2, RING], a session's number and that of the
+    first one that starts as it does, as the profile numbers them (-1 unknown).
     """
 
     parent: NDArray[np.int64]
@@ -45,31 +49,34 @@ class Growing(NamedTuple):
     group_count: NDArray[np.int64]
     groups: NDArray[np.int64]
     rings: NDArray[np.int64]
+    ring_own: NDArray[np.int64]
+    ring_label: NDArray[np.int64]
 
 
 @njit(cache=True)
 def shared_with(tree: Any, share: Any, parent_leaf: Any, level: Any, start_s: Any) -> Any:
-    """(node, tokens, group): whose prompt a first prompt shares with, how far, and who else does; (0, 0, -1) nobody's.
+    """(node, tokens, group, own): whose prompt a first prompt shares with, how far, who else does, and its own number.
 
-    Of the sessions around the one that started as many sessions back as asked for, with a prompt long enough, the one
+    Node and tokens are 0 and group -1 where it shares with nobody. Of the sessions that start alike, where the profile
+    tells which do, around the one that started as many sessions back as asked for, with a prompt long enough, the one
     that is most like the one asked for: by how many others start so, whether it is over, what was touched since, when.
     """
     whose, keep, lag, age, over = np.int64(share[1]), np.int64(share[2]), np.int64(share[3]), share[4], share[5] > 0
-    nobody = np.int64(0), np.int64(0), np.int64(-1)
-    if keep == 0 or whose == 0:
-        return nobody
-    if whose == 1 and parent_leaf > 0:
-        return parent_leaf, keep, np.int64(-1)
+    own, label = np.int64(share[8]), np.int64(share[9])
     there = min(tree.rings[level], RING)
+    if keep == 0 or whose == 0:
+        return _instead(tree, level, own, there)
+    if whose == 1 and parent_leaf > 0:
+        return parent_leaf, keep, np.int64(-1), own
     if there == 0:
-        return nobody
+        return np.int64(0), np.int64(0), np.int64(-1), own if label < 0 else label
     lag = min(max(lag, np.int64(1)), there)
-    best, chosen, found = np.inf, np.int64(-1), np.int64(0)
+    best, chosen, found, some = np.inf, np.int64(-1), np.int64(0), False
     for step in range(2 * there):
         back = lag + (step + 1) // 2 if step % 2 else lag - step // 2
         if back < 1 or back > there:
             continue
-        if step > NEARBY and found > 0:
+        if step > NEARBY and found > 0 and (some or label < 0):
             break
         at = (tree.rings[level] - back) % RING
         if tree.ring_shared[level, at] >= keep:
@@ -79,9 +86,12 @@ def shared_with(tree: Any, share: Any, parent_leaf: Any, level: Any, start_s: An
             node = tree.ring_first[level, at]
         if tree.end[node] < keep:
             continue
+        alike = tree.ring_label[level, at] == label and abs(tree.ring_keep[level, at]) >= keep
+        alike = label >= 0 and (alike or tree.ring_own[level, at] == label)
+        some = some or bool(alike)
         if age < 0:
             tree.ring_shared[level, at] = keep
-            return node, keep, np.int64(-1)
+            return node, keep, np.int64(-1), own
         group, met = tree.ring_group[level, at], 1
         if group >= 0 and tree.ring_keep[level, at] == keep:
             met = tree.group_count[group % GROUPS]
@@ -89,14 +99,16 @@ def shared_with(tree: Any, share: Any, parent_leaf: Any, level: Any, start_s: An
         since = max(0.0, start_s - (touched if ended else tree.ring_first_s[level, at]))
         if math.isnan(since):  # a session without times
             since = age
-        off = abs(math.log((since + MOMENT) / (age + MOMENT))) + abs(math.log(met / max(1.0, share[7])))
+        off = abs(math.log((since + MOMENT) / (age + MOMENT)))
+        if not alike:
+            off += OTHERWISE * (label >= 0) + abs(math.log(met / max(1.0, share[7])))
         off += (ended != over) + abs(tree.ring_shared[level, at] - share[6]) / keep
         if off < best:
             best, chosen, found = off, at, node
-            if off <= CLOSE:
+            if off <= CLOSE and (alike or label < 0):
                 break
-    if found == 0:
-        return nobody
+    if found == 0 or (label >= 0 and not some):  # it comes before the first that starts so, and takes that one's place
+        return np.int64(0), np.int64(0), np.int64(-1), own if label < 0 else label
     tree.ring_shared[level, chosen] = keep
     group = tree.ring_group[level, chosen]
     if group < 0 or tree.ring_keep[level, chosen] != keep:
@@ -104,6 +116,22 @@ def shared_with(tree: Any, share: Any, parent_leaf: Any, level: Any, start_s: An
         tree.groups[0] += 1
         tree.group_count[group % GROUPS] = 1
         if tree.ring_group[level, chosen] < 0:
-            tree.ring_group[level, chosen], tree.ring_keep[level, chosen] = group, keep
+            tree.ring_group[level, chosen] = group
+            if tree.ring_keep[level, chosen] >= 0:
+                tree.ring_keep[level, chosen] = keep
     tree.group_count[group % GROUPS] += 1
-    return found, keep, group
+    return found, keep, group, own
+
+
+@njit(cache=True)
+def _instead(tree: Any, level: Any, own: Any, there: Any) -> Any:
+    """What `shared_with` says of a first prompt that nobody starts with, unless another one has taken its place."""
+    for back in range(1, min(there, NEARBY) + 1 if own >= 0 else 1):
+        at = (tree.rings[level] - back) % RING
+        keep = -tree.ring_keep[level, at]
+        if tree.ring_own[level, at] == own and tree.ring_label[level, at] == own and keep > 0:
+            node = tree.ring_first[level, at]
+            tree.ring_keep[level, at] = 0
+            tree.ring_shared[level, at] = max(tree.ring_shared[level, at], keep)
+            return node, keep, np.int64(-1), own
+    return np.int64(0), np.int64(0), np.int64(-1), own
