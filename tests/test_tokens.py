@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from traces import tokens
@@ -43,6 +43,7 @@ def test_lone_surrogates_count_as_replacement_characters() -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(st.text(alphabet="aB1_ \n\t/é.", max_size=400), st.integers(min_value=5, max_value=60))
+@example("\nB1B11", 5)
 def test_cuts_at_line_starts_leave_the_ids_alone(text: str, size: int) -> None:
     whole = load_tokenizer().encode(text)
     parts = re.split(r"(?<=\n)(?=[A-Za-z])", text)

@@ -117,9 +117,9 @@ def chunks(text: str) -> Iterator[str]:
     while len(text) - start > CHUNK_CHARS:
         stop = start + CHUNK_CHARS
         line_end = text.rfind("\n", start, stop)
-        while line_end > start and not (text[line_end + 1].isascii() and text[line_end + 1].isalpha()):
+        while line_end >= start and not (text[line_end + 1].isascii() and text[line_end + 1].isalpha()):
             line_end = text.rfind("\n", start, line_end)
-        cut = line_end + 1 if line_end > start else stop
+        cut = line_end + 1 if line_end >= start else stop
         yield text[start:cut]
         start = cut
     if start < len(text):
