@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
 import altair as alt
@@ -27,7 +28,7 @@ def frontier(rows: pl.DataFrame, band: Sequence[float] | None) -> Any:
         side=pl.when("dominated").then(pl.lit("dominated")).otherwise(pl.lit("on the frontier")),
         place=pl.Series(places, dtype=pl.Float64),
     )
-    highest = float(rows["vmr_running_requests"].max() or 0)  # type: ignore[arg-type]
+    highest = max(rows["vmr_running_requests"].drop_nulls().to_list(), default=0.0)  # only how far the axis goes
     log = highest > 4  # herding policies would push all others into one corner
     scale = alt.Scale(type="symlog", constant=1, domainMin=0) if log else alt.Scale(domain=[0, 1.15 * max(highest, 1)])
     x = alt.X(
@@ -69,7 +70,7 @@ def frontier(rows: pl.DataFrame, band: Sequence[float] | None) -> Any:
                 x=alt.X("low:Q", scale=scale), x2="high:Q"
             )
         )
-    best = float(rows["one_cache_hit_rate"].mean() or 0)  # type: ignore[arg-type]
+    best = fmean(rows["one_cache_hit_rate"].to_list())
     rule = alt.Chart(pl.DataFrame({"rate": [best]})).encode(y=alt.Y("rate:Q", scale=y_scale))
     layers.append(rule.mark_rule(strokeDash=[6, 4], color=charts.NEUTRAL, strokeWidth=1.5))
     edge = base.transform_filter("datum.side == 'on the frontier'").mark_line(
