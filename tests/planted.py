@@ -355,7 +355,7 @@ def plant(seed: int, conversations: Sequence[Conversation], rates: dict[str, flo
         conversations: one a session.
         rates: by kind, the chance that a call after the first gets it (where it is possible).
     """
-    rng = random.Random(seed)
+    rng = random.Random(f"planted {seed}")  # who drew the conversations may have had the same seed
     rows: list[dict[str, Any]] = []
     truth: list[str | None] = []
     for number, conversation in enumerate(conversations):

@@ -7,9 +7,9 @@ on alike behind it. Words decide only where shape does not.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from typing import NamedTuple
 
+from traces.divergence_layout import WINDOW_CHARS, bare, same_but_layout
 from traces.divergence_words import (
     IMAGE,
     REASONING,
@@ -43,18 +43,16 @@ longer sent · injected reminder · image · whitespace or re-serialisation · s
 SHAPES = ("compaction", "edit")
 """What is named by its shape alone: messages dropped and none in their place · other text in the place of some."""
 
-WINDOW_CHARS = 400
-"""How much of two texts is compared when only their layout may differ."""
-
-LAYOUT_CHARS = 12
-"""Characters besides whitespace that have to go on alike behind a change of layout."""
-
 DROPPED_MESSAGES = 3
 """So many messages fewer are no single message taken out; of two a quarter of the prompt has to go with them."""
 
 FRESH_CHARS = 24
 """A text in the place of dropped messages is at least as long."""
 
+
+_THOUGHT = re.compile(
+    r"\s*<(think|thinking|reasoning|thoughts?|scratchpad|analysis)>.*?</\1>\s*", re.IGNORECASE | re.DOTALL
+)
 
 LABEL_TAIL = 40
 """So many characters alike at the end of a message say that it is the same one."""
@@ -110,8 +108,12 @@ def name_kind(before: Side, after: Side, shape: Shape) -> str | None:
         return "summary"
     if "tools" in (before.role, after.role) or _tool_lines(before, after):
         return "tool_schema"
-    if shape.unreasoned:
+    if shape.unreasoned or _unreasoned(before, after):
         return "stripped_reasoning"
+    if before.role == after.role == "image" and shape.dropped < DROPPED_MESSAGES:
+        return "image"
+    if shape.dropped > 0 and _other_summary(before, after):
+        return "summary"
     if shape.dropped > 0:
         kind = _of_first_lines(before, after, named_only=True)
         if kind is not None:
@@ -123,6 +125,8 @@ def name_kind(before: Side, after: Side, shape: Shape) -> str | None:
         return "summary"
     if dropped and shape.kept and len(_message(after)) >= FRESH_CHARS:
         return "compaction" if is_reminder(_message(after)) or _answers(after) else "summary"
+    if shape.dropped <= 0 and same_but_layout(before.ahead[:WINDOW_CHARS], after.ahead[:WINDOW_CHARS], before.ends):
+        return "whitespace"
     if _injected(before, after, shape):
         return "reminder"
     if before.text is None or after.text is None:
@@ -138,9 +142,9 @@ def name_kind(before: Side, after: Side, shape: Shape) -> str | None:
         else:
             kind = _replaced(before, after)
         return kind or ("edit" if shape.dropped <= 2 else None)
-    if _same_but_layout(before.ahead[:WINDOW_CHARS], after.ahead[:WINDOW_CHARS], before.ends):
+    if same_but_layout(before.ahead[:WINDOW_CHARS], after.ahead[:WINDOW_CHARS], before.ends):
         return "whitespace"
-    if shape.dropped <= 0 and (_same_but_layout(a, b) or (before.ends and _blank_end(before, after))):
+    if shape.dropped <= 0 and (same_but_layout(a, b) or (before.ends and _blank_end(before, after))):
         return "whitespace"
     return _of_first_lines(before, after) or ("edit" if shape.kept and shape.dropped <= 0 else None)
 
@@ -149,13 +153,28 @@ def _summarised(before: Side, after: Side, shape: Shape) -> bool:
     """Whether the later prompt tells a summary there: another one, not the same with a small change."""
     if after.text == "" or not is_summary(_message(after)):
         return False
-    if shape.resumed and shape.dropped <= 0 and _same_but_layout(before.text or "", after.text or ""):
+    if shape.resumed and shape.dropped <= 0 and same_but_layout(before.text or "", after.text or ""):
         return False
-    if before.ends and _same_but_layout(before.ahead[:WINDOW_CHARS], after.ahead[:WINDOW_CHARS], True):
+    if before.ends and same_but_layout(before.ahead[:WINDOW_CHARS], after.ahead[:WINDOW_CHARS], True):
         return False
     if not is_summary(_message(before)) or shape.dropped > 0 or not shape.resumed or shape.whole:
         return True
-    return not difference(before.head + (before.text or ""), after.head + (after.text or "")).mostly
+    return not difference(*(bare(side.head + (side.text or "")) for side in (before, after))).mostly
+
+
+def _other_summary(before: Side, after: Side) -> bool:
+    """Whether a summary stands there that the earlier prompt has not further on."""
+    said = _message(after)
+    return is_summary(said) and bare(said)[:WINDOW_CHARS] not in bare(before.ahead)
+
+
+def _unreasoned(before: Side, after: Side) -> bool:
+    """Whether the later prompt, of one text, goes on with what stands behind the earlier one's reasoning there."""
+    thought = _THOUGHT.match(before.ahead)
+    if thought is None or _THOUGHT.match(after.ahead):
+        return False
+    said, now = (SPEAKER.split(text, maxsplit=1)[0] for text in (before.ahead[thought.end() :], after.ahead))
+    return said.strip() == now.strip() != "" or same_but_layout(said, now)
 
 
 def _answers(side: Side) -> bool:
@@ -168,7 +187,7 @@ def _answers(side: Side) -> bool:
 def _message(side: Side) -> str:
     """The message that holds the change, from its start on; in a prompt of one text without the mark before it."""
     if side.role != "unknown":
-        return side.head + side.line
+        return side.head + (side.line or side.ahead.split("\n", 1)[0])
     ahead = side.ahead.lstrip("\n")
     mark = SPEAKER.match(ahead)
     return side.head + SPEAKER.split(ahead[mark.end() :] if mark else ahead, maxsplit=1)[0].lstrip()
@@ -193,7 +212,7 @@ def _ended(before: Side, after: Side) -> tuple[Side, Side] | None:
     a, b = before.ahead.rstrip(), after.ahead[: mark.start()].rstrip()
     if a == b:
         return None
-    if _same_but_layout(a, b):
+    if same_but_layout(a, b):
         return before._replace(text=a, line=a), after._replace(text=b, line=b)
     found = difference(a, b)
     label = before.head + found.label
@@ -232,7 +251,7 @@ def _inserted(before: Side, after: Side, shape: Shape) -> str | None:
         return "image"
     if side.role == "reasoning" or REASONING.search(said[:200]):
         return "stripped_reasoning"
-    if _same_but_layout(before.text or "", after.text or ""):
+    if same_but_layout(before.text or "", after.text or ""):
         return "whitespace"
     alone = said == (side.text or "")
     where = "" if alone else found.label
@@ -255,7 +274,7 @@ def _replaced(before: Side, after: Side) -> str | None:
     a, b = before.text or "", after.text or ""
     if "image" in (before.role, after.role):
         return "image"
-    if _same_but_layout(a, b):
+    if same_but_layout(a, b):
         return "whitespace"
     if before.role == "reasoning" and after.role != "reasoning":
         return "stripped_reasoning"
@@ -343,42 +362,6 @@ def _of_first_lines(before: Side, after: Side, named_only: bool = False) -> str 
     return "tool_schema" if _in_schema(before, after) else None
 
 
-def _same_but_layout(a: str, b: str, ends: bool = False) -> bool:
-    """Whether two texts part by whitespace, escapes or the order of keys only: what else there is goes on alike.
-
-    `ends`: `a` is over, and `b` may go on.
-    """
-    if a == b:
-        return False
-    bare_a, bare_b = _bare(a), _bare(b)
-    if bare_a == bare_b and (len(bare_a) >= 2 or (a.strip() == b.strip() == "" and a != "" != b)):
-        return True
-    found = difference(a, b)
-    alike = difference(bare_a, bare_b).low
-    if alike - len(_bare(a[: found.low])) >= (2 if ends and alike == len(bare_a) else LAYOUT_CHARS):
-        return True
-    return len(bare_a) == len(bare_b) >= LAYOUT_CHARS and "{" in bare_a and _fields(bare_a) == _fields(bare_b)
-
-
 def _blank_end(before: Side, after: Side) -> bool:
     """Whether all that the earlier prompt has there is blank, and the later one goes on behind other blanks."""
     return not before.ahead.strip() and after.ahead[:1].isspace() and before.ahead != ""
-
-
-def _fields(bare: str) -> Counter[str]:
-    """The keys and values of a JSON text in no order."""
-    return Counter(re.split(r"[,{}\[\]]", bare))
-
-
-_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
-_ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&amp;": "&"}
-
-
-def _bare(text: str) -> str:
-    """A text without what its layout adds: whitespace, escapes, the kind of quotes."""
-    if "\\u" in text:
-        text = _ESCAPE.sub(lambda m: chr(int(m[1], 16)), text)
-    if "&" in text:
-        for entity, char in _ENTITIES.items():
-            text = text.replace(entity, char)
-    return re.sub(r"\s+|\\[nrt]|\\", "", text).replace("'", '"')

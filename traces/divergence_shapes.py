@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from traces.divergence_kinds import Shape
+from traces.divergence_layout import same_but_layout
 from traces.divergence_spans import END_TOKENS, Span
-from traces.divergence_units import REASONING, TEMPLATE, Units, Vocabulary, frames, message_end, messages
+from traces.divergence_units import REASONING, TEMPLATE, Units, Vocabulary, frames, message_end, messages, text_of
 from traces.prompt_pairs import found_ahead
 
 
@@ -41,13 +42,19 @@ def shape_of(
     if span.alike > 0 and resumed and not skips and (dropped < 2 or strong):
         stop_q, stop_k = span.cut_q, span.cut_k
         dropped = messages(q, span.framed, stop_q, words) - messages(k, span.framed, stop_k, words)
+        if dropped > 2 and at + span.least <= message_end(k, at) and (q.role == TEMPLATE).any():
+            # what stands there now stood behind what is gone
+            share, _ = found_ahead(
+                q.id, q.explicit, k.id, k.explicit, at, message_end(k, at), message_end(q, at), span.least
+            )  # fmt: skip
+            skips = share >= 0.5
     elif not (kept or skips):
-        more, bare = _put_in(q, k, span.framed, at), _lost_reasoning(q, k, at, span.least // 2)
+        more, bare = _put_in(q, k, span.framed, at), _lost_reasoning(q, k, at, span.least // 2, words)
         return Shape(resumed, whole, -int(more), compaction=compaction, unreasoned=bare)
     total = int(q.tokens.sum())
     return Shape(
         resumed, whole, dropped, float(q.tokens[at:stop_q].sum()) / total if total else 0.0, skips, kept, compaction,
-        _lost_reasoning(q, k, at, span.least // 2),
+        _lost_reasoning(q, k, at, span.least // 2, words),
     )  # fmt: skip
 
 
@@ -64,7 +71,7 @@ def _put_in(q: Units, k: Units, framed: int, at: int) -> bool:
     return bool(q_end - at >= 2 * size and share >= 0.1)
 
 
-def _lost_reasoning(q: Units, k: Units, at: int, least: int) -> bool:
+def _lost_reasoning(q: Units, k: Units, at: int, least: int, words: Vocabulary | None) -> bool:
     """Whether the later prompt goes on with what stands right behind the earlier one's reasoning there."""
     if at >= len(q.id) or q.role[at] != REASONING:
         return False
@@ -72,14 +79,19 @@ def _lost_reasoning(q: Units, k: Units, at: int, least: int) -> bool:
     while start > 0 and q.role[start - 1] == REASONING:
         start -= 1
     behind = np.flatnonzero(q.role[at:] != REASONING)
-    if not behind.size or start >= len(k.id) or k.role[start] == REASONING:
+    # the text that both begin with has the role of whoever said it first
+    if not behind.size or at >= len(k.id) or k.role[at] == REASONING:
         return False
     stop = at + int(behind[0])
     size = min(least, len(q.id) - stop)
     if size >= min(4, least) and np.array_equal(q.id[stop : stop + size], k.id[start : start + size]):
         return True
+    q_end, k_end = message_end(q, stop), message_end(k, start)
+    said, now = text_of(q, stop, q_end, words), text_of(k, start, k_end, words)
+    if said and now and same_but_layout(said, now):
+        return True
     # or with the same answer, that begins otherwise
-    q_end, k_end = message_end(q, stop), min(message_end(k, start), start + 32 * least)
+    k_end = min(k_end, start + 32 * least)
     if k_end - start < 2 * least or q_end - stop < 2 * least:
         return False
     share, _ = found_ahead(q.id[:q_end], q.explicit[:q_end], k.id, k.explicit, start, k_end, stop, least)

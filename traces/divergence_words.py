@@ -9,6 +9,9 @@ from typing import NamedTuple
 CHANCE_LETTERS = 6
 """So many letters and digits of a change may be no part of a date or a path: "on", "at", "UTC"."""
 
+IMAGE_CHARS = 24
+"""So far from where a text begins to change its image is named, if what changed is one."""
+
 LEAST_HEX = 7
 """Hex digits of a commit's abbreviated name."""
 
@@ -118,6 +121,7 @@ _ID_LABEL = re.compile(
     re.IGNORECASE,
 )
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_+/=-]*")
+_WORD_IN_NAME = re.compile(r"[A-Z]{2,}(?![a-z])|[A-Z]?[a-z]+")
 _JOINED = re.compile(r"[0-9A-Za-z_:./\\@+~%=-]")
 _ID_PART = re.compile(r"[0-9A-Za-z_+/-]")
 
@@ -241,7 +245,7 @@ def is_nonce(found: Difference) -> bool:
 
 def is_image(found: Difference) -> bool:
     """Whether an image that is written in the text became another, or a text in its place."""
-    if any(IMAGE.search(text.strip().split("\n", 1)[0][:200]) for text in found.changed):
+    if any(IMAGE.search(text.strip()[:IMAGE_CHARS]) for text in found.changed):
         return True
     last = None
     for match in IMAGE.finditer(found.label, max(0, found.low - 400)):
@@ -306,4 +310,7 @@ def _is_id(word: str) -> bool:
     if len(bare) >= 4 and re.fullmatch(r"[0-9a-f]+|[0-9A-F]+", bare):
         return True
     mixed = any(c.isupper() for c in bare[1:]) and any(c.islower() for c in bare)
+    words = _WORD_IN_NAME.findall(bare)
+    if all(len(word) > 2 and (word.isupper() or re.search(r"[aeiouy]", word, re.IGNORECASE)) for word in words):
+        return False
     return len(bare) >= 8 and (mixed or not re.search(r"[aeiou]", bare, re.IGNORECASE))

@@ -123,9 +123,11 @@ def resume(
 ) -> Any:
     """The ends of the fewest changed lines behind which the two go on alike, and how far; else 0 of all.
 
-    Alike are at least `least` units, or a quarter of that where a prompt ends with them. Before `at` both are the same,
-    so one of the two ends lies behind it.
+    Alike are at least `least` units, or a quarter of that where a prompt ends with them. What is alike for less than
+    four times that may be a phrase that comes again: a few lines further on the two may go on for much longer. Before
+    `at` both are the same, so one of the two ends lies behind it.
     """
+    weak, weak_q, weak_k = 0, 0, 0
     for lines in range(1, len(cuts_q) + len(cuts_k) - 1):
         best = 0
         found_q, found_k = 0, 0
@@ -144,9 +146,13 @@ def resume(
             if same > best and (same >= least or (same + 1 >= left and lines <= 5 and 4 * same >= least)):
                 best = same
                 found_q, found_k = a, b
-        if best > 0:
+        if best >= 4 * max(weak, least) or (
+            best > weak and best + 1 >= min(len(ids_q) - found_q, len(ids_k) - found_k)
+        ):
             return found_q, found_k, best
-    return 0, 0, 0
+        if best > 0 and weak == 0:
+            weak, weak_q, weak_k = best, found_q, found_k
+    return weak_q, weak_k, weak
 
 
 @njit(cache=True)
