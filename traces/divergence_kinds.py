@@ -54,6 +54,9 @@ _THOUGHT = re.compile(
     r"\s*<(think|thinking|reasoning|thoughts?|scratchpad|analysis)>.*?</\1>\s*", re.IGNORECASE | re.DOTALL
 )
 
+SAME_CHARS = 60
+"""A message that goes on alike for so many characters besides whitespace is the same one."""
+
 LABEL_TAIL = 40
 """So many characters alike at the end of a message say that it is the same one."""
 
@@ -112,6 +115,8 @@ def name_kind(before: Side, after: Side, shape: Shape) -> str | None:
         return "stripped_reasoning"
     if before.role == after.role == "image" and shape.dropped < DROPPED_MESSAGES:
         return "image"
+    if same_but_layout(before.ahead[:WINDOW_CHARS], after.ahead[:WINDOW_CHARS], least=SAME_CHARS):
+        return "whitespace"
     if shape.dropped > 0 and _other_summary(before, after):
         return "summary"
     if shape.dropped > 0:
@@ -141,7 +146,7 @@ def name_kind(before: Side, after: Side, shape: Shape) -> str | None:
             kind = _inserted(before, after, shape)
         else:
             kind = _replaced(before, after)
-        return kind or ("edit" if shape.dropped <= 2 else None)
+        return kind or ("edit" if shape.dropped <= 2 else "compaction" if after.text == "" else None)
     if same_but_layout(before.ahead[:WINDOW_CHARS], after.ahead[:WINDOW_CHARS], before.ends):
         return "whitespace"
     if shape.dropped <= 0 and (same_but_layout(a, b) or (before.ends and _blank_end(before, after))):
@@ -198,6 +203,8 @@ def _injected(before: Side, after: Side, shape: Shape) -> bool:
     if shape.dropped not in (-1, 1) or before.head or after.head:
         return False
     more, less = (after, before) if shape.dropped < 0 else (before, after)
+    if more.role == "unknown":
+        return not _answers(more) and is_reminder(_message(more)) and not is_reminder(_message(less))
     return more.role in ("user", "system") and is_reminder(more.line) and not is_reminder(less.line)
 
 

@@ -14,10 +14,10 @@ LAYOUT_CHARS = 8
 """Characters besides whitespace that have to go on alike behind a change of layout."""
 
 
-def same_but_layout(a: str, b: str, ends: bool = False) -> bool:
+def same_but_layout(a: str, b: str, ends: bool = False, least: int = LAYOUT_CHARS) -> bool:
     """Whether two texts part by whitespace, escapes or the order of keys only: what else there is goes on alike.
 
-    `ends`: `a` is over, and `b` may go on.
+    `ends`: `a` is over, and `b` may go on. `least`: characters besides whitespace that have to be alike there.
     """
     if a == b:
         return False
@@ -26,7 +26,7 @@ def same_but_layout(a: str, b: str, ends: bool = False) -> bool:
         return True
     found = difference(a, b)
     alike = difference(bare_a, bare_b).low
-    if alike - len(bare(a[: found.low])) >= (2 if ends and alike == len(bare_a) else LAYOUT_CHARS):
+    if alike - len(bare(a[: found.low])) >= (2 if ends and alike == len(bare_a) else least):
         return True
     return len(bare_a) == len(bare_b) >= LAYOUT_CHARS and "{" in bare_a and _fields(bare_a) == _fields(bare_b)
 

@@ -12,6 +12,9 @@ CHANCE_LETTERS = 6
 IMAGE_CHARS = 24
 """So far from where a text begins to change its image is named, if what changed is one."""
 
+SAME_IMAGE_CHARS = 100
+"""An image that stands in both texts is the same one if so many characters of it are."""
+
 LEAST_HEX = 7
 """Hex digits of a commit's abbreviated name."""
 
@@ -245,8 +248,10 @@ def is_nonce(found: Difference) -> bool:
 
 def is_image(found: Difference) -> bool:
     """Whether an image that is written in the text became another, or a text in its place."""
-    if any(IMAGE.search(text.strip()[:IMAGE_CHARS]) for text in found.changed):
-        return True
+    for said, other in (found.changed, found.changed[::-1]):
+        match = IMAGE.search(said.lstrip()[:IMAGE_CHARS])
+        if match and said.lstrip()[match.start() :][:SAME_IMAGE_CHARS] not in other:
+            return True
     last = None
     for match in IMAGE.finditer(found.label, max(0, found.low - 400)):
         last = match
