@@ -22,7 +22,8 @@ from analysis.question import Question
 from analysis.reuse import reuse
 from analysis.warehouse import open_dataset
 from tests import naive
-from traces.divergence_kinds import Shape, Side, name_kind
+from traces.divergence_kinds import name_kind
+from traces.divergence_sides import Shape, Side
 from traces.ingest import Options, ingest
 
 CASE = naive.SHARED / "cases" / "23-volatile-header-diagnosis"

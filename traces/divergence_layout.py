@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from traces.divergence_words import difference
+from traces.divergence_difference import difference
 
 WINDOW_CHARS = 400
 """How much of two texts is compared when only their layout may differ."""

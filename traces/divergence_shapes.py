@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from traces.divergence_kinds import Shape
 from traces.divergence_layout import same_but_layout
+from traces.divergence_sides import Shape
 from traces.divergence_spans import END_TOKENS, Span
 from traces.divergence_units import REASONING, TEMPLATE, Units, Vocabulary, frames, message_end, messages, text_of
 from traces.prompt_pairs import found_ahead
@@ -73,14 +73,16 @@ def _put_in(q: Units, k: Units, framed: int, at: int) -> bool:
 
 def _lost_reasoning(q: Units, k: Units, at: int, least: int, words: Vocabulary | None) -> bool:
     """Whether the later prompt goes on with what stands right behind the earlier one's reasoning there."""
+    start = first = at
+    while at < len(q.id) and q.role[at] == TEMPLATE and q.role[start] == TEMPLATE:
+        at += 1  # reasoning that is a message of its own has a frame
     if at >= len(q.id) or q.role[at] != REASONING:
         return False
-    start = at
     while start > 0 and q.role[start - 1] == REASONING:
         start -= 1
     behind = np.flatnonzero(q.role[at:] != REASONING)
     # the text that both begin with has the role of whoever said it first
-    if not behind.size or at >= len(k.id) or k.role[at] == REASONING:
+    if not behind.size or first >= len(k.id) or k.role[first] == REASONING:
         return False
     stop = at + int(behind[0])
     size = min(least, len(q.id) - stop)

@@ -13,8 +13,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from traces.divergence_kinds import Side, name_kind
+from traces.divergence_kinds import name_kind
 from traces.divergence_shapes import in_last, last_tail, shape_of
+from traces.divergence_sides import Side
 from traces.divergence_spans import END_TOKENS, LOOK_BACK_TOKENS, Span, span_of
 from traces.divergence_units import (
     MERGED_TOKENS,
@@ -118,6 +119,10 @@ def _place(
             stop_q, stop_k = len(q.id), message_end(k, at) if k.role[at] != TEMPLATE else at
         before = _side(q, span, span.first_q, stop_q, at, words)
         after = _side(k, span, span.first_k, stop_k, at, words)
+        if shape.dropped > 1 or not shape.resumed:
+            behind = message_end(k, at)
+            told = text_of(k, behind, min(message_end(k, behind), behind + READ_UNITS), words)
+            after = after._replace(following=told or "")
         kept = words is not None and "image" not in (role_q, role_k)
         kept = kept and not (q.explicit[at:].any() or k.explicit[at:].any())
         kept = kept and any(_piece_behind(units, span.line, words) > span.line for units in (q, k))
