@@ -9,6 +9,7 @@ import polars as pl
 
 from analysis.changed_marks import Change
 from analysis.changed_tree import changed_tree
+from analysis.miss_causes import lost_history
 from analysis.misses import matches
 from analysis.question import Question
 from analysis.reuse import reuse
@@ -35,7 +36,7 @@ def parted(warehouse: Warehouse, question: Question) -> pl.DataFrame:
 
     Returns:
         Columns of the table `divergences` with kind filled by the transition where it is not known, and row,
-        previous_row, session (codes), lost_tokens = max(0, min(n, m) − the longest match with anyone).
+        previous_row, session (codes), lost_tokens (`analysis.miss_causes.lost_history`).
     """
     prepared = warehouse.prepare(question)
     loaded, kinds = warehouse.loaded(), warehouse.kinds()
@@ -63,12 +64,13 @@ def parted(warehouse: Warehouse, question: Question) -> pl.DataFrame:
         )
     )
     row, previous = table["row"].to_numpy(), table["previous_row"].to_numpy()
-    lost = np.minimum(prefix[row], prefix[previous]) - np.maximum(found.tokens[row], table["start_token"].to_numpy())
+    alike = np.maximum(found.tokens[row], table["start_token"].to_numpy())
+    lost = lost_history(prefix[row], prefix[previous], alike, loaded.native[row])
     transition = kinds["transition"].gather(row)
     return (
         table.with_columns(
             session=pl.Series(loaded.session[row]),
-            lost_tokens=pl.Series(np.maximum(lost, 0)),
+            lost_tokens=pl.Series(lost),
             transition=transition,
             follows=pl.Series(kinds["previous_row"].to_numpy()[row] == previous),
             edited=(pl.col("resumed_tokens") > CHANCE_TOKENS)

@@ -61,6 +61,23 @@ def longest_matches(
     return Matches(runs.hit_blocks, row)
 
 
+def lost_history(prefix_tokens: Rows, previous_tokens: Rows, match_tokens: Rows, native_tokens: Rows) -> Rows:
+    """Tokens that the previous prompt had behind the place where this one parts from all before it, int64[r].
+
+    max(0, min(n̄, m̄) − longest match with anyone). A bar rounds a length down to full native blocks, as transitions do:
+    the partial last block of a hash trace has an id of its own in every prompt, and growing over it loses nothing. Of
+    text (native block 1) this is to the token.
+
+    Args:
+        prefix_tokens, previous_tokens: int64[r], n and m; m is 0 where there is no previous prompt.
+        match_tokens: int64[r], longest match with anyone.
+        native_tokens: int64[r], native block of the request's source, 1 for text.
+    """
+    both = np.minimum(prefix_tokens, previous_tokens) // native_tokens * native_tokens
+    lost: Rows = np.maximum(both - match_tokens, 0)
+    return lost
+
+
 def depths(
     request: NDArray[Any],
     blocks: NDArray[Any],

@@ -21,12 +21,16 @@ from analysis.miss_causes import (
     depths,
     first_seen_roles,
     longest_matches,
+    lost_history,
 )
 from analysis.question import BadQuestion, Question
 from analysis.warehouse import Prepared, Warehouse
 from traces.records import ROLES
 
 INSERTS = ("arrival", "finish")
+
+LAYOUT = 2
+"""Of the kept causes: files of another one are not read."""
 
 
 class Cache(NamedTuple):
@@ -51,7 +55,8 @@ class Misses(NamedTuple):
 
     Attributes:
         rows: one row a request row (`row`, then `prefix_tokens`, `match_tokens`, `lost_tokens` and a column a cause).
-            lost_tokens: what the previous prompt had behind the place where this one parts from all before it.
+            lost_tokens: what the previous prompt had behind the place where this one parts from all before it, in
+            full native blocks of a hash trace.
         roles: the first-seen tokens by role (`row`, `role`, `tokens`).
         notes: what the figures assume.
         causes: the file that holds `rows`, for the queries that take it.
@@ -79,10 +84,10 @@ def misses(warehouse: Warehouse, question: Question, cache: Cache | None = None)
     prefix = np.where(known, loaded.tree.end[np.maximum(loaded.leaf, 0)], 0)
     found = matches(warehouse, prepared)
     previous = kinds["previous_row"].to_numpy().astype(np.int64)
-    both = np.where((previous >= 0) & known, np.minimum(prefix, prefix[np.maximum(previous, 0)]), 0)
+    before = np.where((previous >= 0) & known, prefix[np.maximum(previous, 0)], 0)
     rewrote = kinds["transition"].is_in(list(REWRITING)).fill_null(False).to_numpy()
     notes: list[str] = []
-    rewritten_end = np.where(rewrote, both, 0)
+    rewritten_end = np.where(rewrote, np.minimum(prefix, before), 0)
     if question.definition == "tracetower":
         split = _split(warehouse, prepared, cache, prefix, found.tokens, rewritten_end, notes)
     else:
@@ -95,11 +100,11 @@ def misses(warehouse: Warehouse, question: Question, cache: Cache | None = None)
             "row": np.arange(count),
             "prefix_tokens": prefix,
             "match_tokens": found.tokens,
-            "lost_tokens": np.maximum(both - found.tokens, 0),
+            "lost_tokens": lost_history(prefix, before, found.tokens, loaded.native),
             **split,
         }
     )
-    asked = xxhash.xxh3_64_hexdigest(repr((cache, question.definition)).encode())
+    asked = xxhash.xxh3_64_hexdigest(repr((cache, question.definition, LAYOUT)).encode())
     key = f"{prepared.facts.stem.removeprefix('facts-')}-{asked}"
     file = prepared.facts.with_name(f"causes-{key}.parquet")
     if not file.is_file():

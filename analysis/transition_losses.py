@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from analysis.chains import STEPS, chain_steps
+from analysis.divergences import parted
 from analysis.misses import Misses
 from analysis.question import Question
 from analysis.transitions import TEXT_TOLERANCE_TOKENS
@@ -88,10 +89,16 @@ def _shared(warehouse: Warehouse) -> Any:
 
 def transition_losses(warehouse: Warehouse, question: Question, found: Misses) -> pl.DataFrame:
     """By detailed transition: requests, sessions, prefix tokens, hit tokens, lost_tokens (what the previous prompt had
-    behind the place where this one parts from all before it; nothing for first requests), and the requests that lost
-    any. Most lost first."""
+    behind the place where this one parts from all before it; nothing for first requests), the requests that lost
+    any, and parted_tokens: how many of the lost ones the list of divergences holds. The rest are those of forks and
+    rewinds, which go on from an earlier prompt and change nothing. Most lost first."""
     loaded = warehouse.loaded()
-    rows = found.rows.with_columns(transition=detailed(warehouse), session=pl.Series(loaded.session))
+    listed = parted(warehouse, question).select("row", parted_tokens="lost_tokens").unique("row", maintain_order=True)
+    rows = (
+        found.rows.with_columns(transition=detailed(warehouse), session=pl.Series(loaded.session))
+        .join(listed, on="row", how="left", maintain_order="left")
+        .with_columns(pl.col("parted_tokens").fill_null(0))
+    )
     chosen = rows.join(warehouse.grouped(question, "all").select("row"), on="row", how="semi")
     return (
         chosen.group_by(pl.col("transition").fill_null("unknown"))
@@ -100,6 +107,7 @@ def transition_losses(warehouse: Warehouse, question: Question, found: Misses) -
             pl.col("session").n_unique().alias("sessions"),
             pl.col("prefix_tokens", "hit", "lost_tokens").sum(),
             (pl.col("lost_tokens") > 0).sum().alias("losing_requests"),
+            pl.col("parted_tokens").sum(),
         )
         .sort("lost_tokens", "requests", "transition", descending=[True, True, False])
     )

@@ -8,11 +8,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from analysis.divergences import CHANCE_TOKENS
 from analysis.events import build_gaps, hits_within
-from analysis.miss_causes import REWRITING
-from analysis.misses import Misses
+from analysis.misses import Misses, matches
 from analysis.question import NeedsArrivals, Question
+from analysis.reuse import reuse
+from analysis.transitions import TEXT_TOLERANCE_TOKENS
+from analysis.undoing import COMPACTION, REWRITTEN, undoing
+from analysis.undone_changes import undone_workload
 from analysis.warehouse import Warehouse
+from traces.records import ROLES
 
 BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 TTLS_S = (60.0, 300.0, 600.0, 1800.0, 3600.0, 14_400.0, 43_200.0, 86_400.0)
@@ -24,7 +29,23 @@ _SCHEMA = {
     "prefix_tokens": pl.Int64,
     "hit_rate": pl.Float64,
     "difference": pl.Float64,
+    "note": pl.String,
 }
+
+NOTES = {
+    "as_is": "The ceiling: unbounded, one shared cache, at this block size.",
+    "block_size": "Exact. The ceiling if the cache kept blocks of so many tokens.",
+    "ttl": "Exact. An unbounded cache that forgets blocks unused for so long.",
+    "without_compaction": "Recomputed. A compacted prompt, and all that follow it, keep what was dropped, so they are "
+    "longer; a summary is left out where the source names it, else it stays as new text. Nothing else changes, and "
+    "no context window ends a session. No bound: a session that was not compacted might have gone on otherwise.",
+    "without_edits": "Recomputed. A prompt whose history was rewritten has it as it was sent, and so have all that "
+    "follow. Exact where both prompts go on alike behind one change; else the rewritten text counts as long as what "
+    "it replaced, which is no bound.",
+    "context_cap": "Exact. Every prompt cut off behind so many tokens; what is cut is neither asked for nor hit.",
+    "output_cached": "Upper bound. A prompt that appends also hits the previous reply but its last token.",
+}
+"""What each what-if means, and whether its figure is exact, a recomputation under assumptions, or a bound."""
 
 
 def what_if_table(warehouse: Warehouse, question: Question, found: Misses) -> pl.DataFrame:
@@ -33,13 +54,14 @@ def what_if_table(warehouse: Warehouse, question: Question, found: Misses) -> pl
     as_is: the ceiling. block_size: of that many tokens (multiples of the native block only). ttl: an unbounded cache
     that forgets blocks unused for so many seconds (left out where times are not known). context_cap: prompts cut off
     behind so many tokens; exact, since what truncated prompts share is what they shared, up to the cap.
-    without_compaction, without_edits: prompts of these transitions also hit what their session's previous prompt had in
-    place of what they changed (an upper bound). output_cached: a prompt that appends hits the previous reply too.
+    without_compaction, without_edits: every prompt inserted again with these changes undone (`analysis.undoing` says
+    how), so `prefix_tokens` are those of the changed workload and rate = hit / prefix in every row. output_cached: a
+    prompt that appends hits the previous reply too (upper bound). `note` says in words what a row is (`NOTES`).
     """
     prepared = warehouse.prepare(question)
     chosen = warehouse.grouped(question, "all")["row"].to_numpy()
     rows = found.rows
-    n, match, lost = (rows[name].to_numpy()[chosen] for name in ("prefix_tokens", "match_tokens", "lost_tokens"))
+    n, match = (rows[name].to_numpy()[chosen] for name in ("prefix_tokens", "match_tokens"))
     block = prepared.block_size
     base = int(n.sum())
     as_is = _full(match, block)
@@ -47,10 +69,8 @@ def what_if_table(warehouse: Warehouse, question: Question, found: Misses) -> pl
     native = np.lcm.reduce(np.array(warehouse.native_blocks() or [1], np.int64))
     told += [("block_size", float(b), _full(match, b), base) for b in BLOCKS if b % int(native) == 0]
     told += _ttls(warehouse, question, chosen, block, base)
-    transition = warehouse.kinds()["transition"].gather(chosen)
-    for name, kinds in (("without_compaction", ("compaction",)), ("without_edits", REWRITING)):
-        gained = np.where(transition.is_in(list(kinds)).fill_null(False).to_numpy(), lost, 0)
-        told.append((name, None, _full(match + gained, block), base))
+    for name, kinds in (("without_compaction", COMPACTION), ("without_edits", REWRITTEN)):
+        told.append((name, None, *_undone(warehouse, question, found, kinds, chosen, (as_is, base))))
     told += [
         ("context_cap", float(cap), _full(np.minimum(match, cap), block), int(np.minimum(n, cap).sum()))
         for cap in CAPS
@@ -60,7 +80,10 @@ def what_if_table(warehouse: Warehouse, question: Question, found: Misses) -> pl
     if with_output is not None:
         told.append(("output_cached", None, round(with_output * base), base))
     frame = pl.DataFrame(
-        [(name, value, hit, prefix, hit / prefix if prefix else None, None) for name, value, hit, prefix in told],
+        [
+            (name, value, hit, prefix, hit / prefix if prefix else None, None, NOTES[name])
+            for name, value, hit, prefix in told
+        ],
         schema=_SCHEMA,
         orient="row",
     )
@@ -69,6 +92,33 @@ def what_if_table(warehouse: Warehouse, question: Question, found: Misses) -> pl
 
 def _full(match: NDArray[np.int64], block: int) -> int:
     return int((match // block).sum()) * block
+
+
+def _undone(
+    warehouse: Warehouse,
+    question: Question,
+    found: Misses,
+    kinds: tuple[str, ...],
+    chosen: NDArray[Any],
+    as_is: tuple[int, int],
+) -> tuple[int, int]:
+    """Hit and prefix tokens of the chosen rows with changes of these kinds undone."""
+    undone = undoing(warehouse, question, found, kinds)
+    if not (undone.previous >= 0).any():
+        return as_is
+    prepared = warehouse.prepare(question)
+    loaded, arrived, match = warehouse.loaded(), warehouse.arrived(question.arrivals), matches(warehouse, prepared)
+    tree = loaded.tree
+    left_out = np.zeros(len(tree.parent), np.bool_)
+    if kinds == COMPACTION:
+        left_out = np.asarray(tree.role) == ROLES.index("summary")
+    made = undone_workload(
+        tree.parent, tree.start, tree.end, loaded.leaf, arrived.order, match.row, match.tokens, undone, left_out,
+        np.where(loaded.native == 1, TEXT_TOLERANCE_TOKENS, loaded.native), CHANCE_TOKENS,
+    )  # fmt: skip
+    runs = reuse(made.parent, made.start, made.end, made.leaf, arrived.order, arrived.arrival_s, prepared.block_size)
+    prefix = int(made.end[made.leaf[chosen]].sum())
+    return int(runs.hit_blocks[chosen].sum()) * prepared.block_size, prefix
 
 
 def _ttls(

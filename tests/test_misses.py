@@ -11,9 +11,14 @@ from hypothesis import strategies as st
 
 from analysis import arrivals
 from analysis.computed_reuse import computed_reuse
+from analysis.divergences import divergences
 from analysis.heavy_paths import heavy_paths
 from analysis.miss_causes import CAUSES, causes, depths, first_seen_roles, longest_matches
+from analysis.misses import misses
+from analysis.question import Question
 from analysis.reuse import reuse
+from analysis.transition_losses import transition_losses
+from analysis.warehouse import open_dataset
 from app.cli import group
 from tests import block_replay, naive
 
@@ -207,3 +212,23 @@ def test_other_definitions_sum_to_the_prefix_tokens_too(tmp_path: Any, definitio
     (row,) = run(*arguments)["rows"]
     assert sum(row[cause] for cause in CAUSES) == row["prefix_tokens"] == sum(r["input_length"] for r in rows)
     assert all(row[cause] >= 0 for cause in CAUSES)
+
+
+def test_partial_tails_of_hash_traces_lose_nothing(tmp_path: Any) -> None:
+    """Each prompt's partial last block has an id of its own; only what is lost in full blocks counts."""
+    prompts = [([1, 2, 3, 91], 210), ([1, 2, 3, 4, 92], 290), ([1, 2, 3, 4, 5, 93], 380), ([1, 7, 8, 9, 6, 94], 330)]
+    rows = [
+        {"timestamp": 1000 * t, "input_length": n, "output_length": 1, "hash_ids": ids, "session_id": "s",
+         "block_size": 64}
+        for t, (ids, n) in enumerate(prompts)
+    ]  # fmt: skip
+    (tmp_path / "rows.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    run("ingest", tmp_path / "rows.jsonl", "-o", tmp_path / "ds", "--json")
+    warehouse = open_dataset(tmp_path / "ds")
+    found = misses(warehouse, Question())
+    assert warehouse.kinds()["transition"].to_list() == ["first", "append", "append", "compaction"]
+    assert found.rows["lost_tokens"].to_list() == [0, 0, 0, 320 - 64]
+    by_transition = transition_losses(warehouse, Question(), found)
+    assert by_transition["lost_tokens"].sum() == by_transition["parted_tokens"].sum() == 256
+    assert sum(row["lost_tokens"] for row in divergences(warehouse, Question())) == 256
+    assert warehouse.query("missing_sessions", Question(), causes=found.causes)["lost_tokens"].to_list() == [256]

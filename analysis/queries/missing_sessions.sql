@@ -1,27 +1,33 @@
 -- The sessions to look at first: by tokens that an unbounded cache without changes of the history would have hit, and
--- were not, with the cause that costs most of them. `causes` names the file of per-request causes (see misses).
+-- were not, with the cause that costs most of them. history: what the session's last prompt had behind the place where the
+-- next one parts from all before it; branches: the same where that goes on from an earlier prompt (fork, rewind). Sessions that lost nothing are left out.
+-- `causes` names the file of per-request causes (see misses).
 CREATE OR REPLACE MACRO missing_sessions(causes, most := 50) AS TABLE
 WITH lost AS (
   SELECT
     s.session_id, any_value(s.trajectory_type) AS trajectory_type, any_value(s.role) AS role, count(*) AS requests,
     sum(m.prefix_tokens)::BIGINT AS prefix_tokens, sum(m.hit)::BIGINT AS hit,
     sum(m.in_flight)::BIGINT AS in_flight, sum(m.routing)::BIGINT AS routing, sum(m.ttl)::BIGINT AS ttl,
-    sum(m.capacity)::BIGINT AS capacity, sum(m.lost_tokens)::BIGINT AS history
+    sum(m.capacity)::BIGINT AS capacity,
+    coalesce(sum(m.lost_tokens) FILTER (coalesce(s.transition, '') NOT IN ('fork', 'rewind')), 0)::BIGINT AS history,
+    coalesce(sum(m.lost_tokens) FILTER (s.transition IN ('fork', 'rewind')), 0)::BIGINT AS branches
   FROM selected s JOIN read_parquet(causes) m ON m.row = s.row
   WHERE s.session_id IS NOT NULL AND s.prefix_tokens IS NOT NULL
   GROUP BY s.session_id
 )
 SELECT
   session_id, trajectory_type, role, requests, prefix_tokens, hit / nullif(prefix_tokens, 0) AS hit_rate,
-  in_flight + routing + ttl + capacity + history AS lost_tokens,
-  CASE greatest(in_flight, routing, ttl, capacity, history)
-    WHEN 0 THEN 'nothing to bring back'
+  in_flight + routing + ttl + capacity + history + branches AS lost_tokens,
+  CASE greatest(in_flight, routing, ttl, capacity, history, branches)
     WHEN history THEN 'keep the history as it was sent'
     WHEN ttl THEN 'a longer TTL'
     WHEN capacity THEN 'a larger cache'
     WHEN routing THEN 'route to the replica that has the prefix'
-    ELSE 'wait for the prompt that is being computed'
-  END AS what_brings_it_back
+    WHEN in_flight THEN 'wait for the prompt that is being computed'
+    ELSE 'go on from the last prompt as it was sent'
+  END AS what_brings_it_back,
+  in_flight, routing, ttl, capacity, history, branches
 FROM lost
+WHERE in_flight + routing + ttl + capacity + history + branches > 0
 ORDER BY lost_tokens DESC, prefix_tokens DESC, session_id
 LIMIT most;
