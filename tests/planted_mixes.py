@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from tests import planted_texts as texts
 from tests.planted import KINDS, Planted
-from tests.planted_prompts import DIALECTS, Item, State, symbols, written
+from tests.planted_prompts import DIALECTS, TOOL_FORMS, Item, State, symbols, written
 
 Change = Callable[[random.Random, State], bool]
 
@@ -79,6 +79,7 @@ def _stripped_reasoning(rng: random.Random, state: State) -> bool:
         return False
     for item in found if rng.random() < 0.7 else found[: rng.randint(1, len(found))]:
         item.reasoning = ""
+        item.emptied = state.empties
     return True
 
 
@@ -116,7 +117,8 @@ def _image(rng: random.Random, state: State) -> bool:
     item = rng.choice(found)
     item.image = texts.hexes(rng, 96) if rng.random() < 0.6 else ""
     if not item.image and rng.random() < 0.7:
-        item.image_note = rng.choice(("[Image omitted]", "[image removed]", "[Image: screenshot.png]"))
+        notes = ("[Image omitted]", "[image removed]", "[Image: screenshot.png]", "[media attached: screenshot.png]")
+        item.image_note = rng.choice(notes)
     return True
 
 
@@ -160,9 +162,20 @@ def _summary(rng: random.Random, state: State) -> bool:
     kept = state.items[-rng.randint(1, 3) :]
     while kept and kept[0].role == "tool":
         kept.pop(0)
-    head = [Item("user", rng.choice(texts.SUMMARIES)(rng), made="summary")]
-    if rng.random() < 0.3:
+    said, drawn = rng.choice(texts.SUMMARIES)(rng), rng.random()
+    if drawn < 0.12:  # at the end of the system prompt
+        state.told = said
+        state.items = kept or [Item("user", "Continue.")]
+        return True
+    head = [Item("user", said, made="summary")]
+    if drawn < 0.3:
         head.append(Item("assistant", "Understood. I go on with the next step."))
+    elif drawn < 0.45:  # asked for, and answered
+        head = [
+            Item("user", "What did we do so far?"),
+            Item("assistant", said, made="summary"),
+            Item("user", "Continue."),
+        ]
     state.items = head + kept
     return True
 
@@ -270,6 +283,8 @@ def session(rng: random.Random) -> State:
         system.insert(at if together else rng.randint(0, len(system)), "{" + name + "}")
         state.slots[name] = forms[name](rng)
     state.tools_first = rng.random() < 0.7
+    state.tool_form = rng.choice(TOOL_FORMS)
+    state.empties = rng.random() < 0.3
     state.items.append(Item("user", texts.prose(rng, 1, 6)))
     return state
 

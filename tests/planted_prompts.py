@@ -31,6 +31,7 @@ class Item:
     image_note: str = ""
     made: str = ""
     form: int = 0
+    emptied: bool = False
 
 
 @dataclasses.dataclass
@@ -43,10 +44,14 @@ class State:
     slots: dict[str, str] = dataclasses.field(default_factory=dict)
     items: list[Item] = dataclasses.field(default_factory=list)
     tools_first: bool = True
+    tool_form: str = "json"
+    empties: bool = False
+    told: str = ""
 
     def head(self) -> str:
         """The system prompt with the values of what changes in it."""
-        return "\n".join(self.slots.get(line[1:-1], line) if line[:1] == "{" else line for line in self.system) + "\n"
+        lines = (self.slots.get(line[1:-1], line) if line[:1] == "{" else line for line in self.system)
+        return "\n".join(lines) + "\n" + (f"\n{self.told}\n" if self.told else "")
 
     def __deepcopy__(self, memo: Any) -> State:
         return dataclasses.replace(
@@ -61,7 +66,7 @@ def written(state: State, dialect: str) -> dict[str, Any]:
         return {"tools": state.tools, "messages": [{"role": "system", "content": state.head()}, *_chat(state.items)]}
     if dialect == "blocks":
         return {"tools": state.tools, "system": state.head(), "messages": _blocks(state.items)}
-    tools = "\n".join(json.dumps(tool) for tool in state.tools)
+    tools = "\n".join(_told_tool(tool, state.tool_form) for tool in state.tools)
     tools = f"# Tools\n{tools}\n" if dialect == "text" else f"<tools>\n{tools}\n</tools>\n"
     head = state.head()
     if dialect == "text":
@@ -74,8 +79,25 @@ def written(state: State, dialect: str) -> dict[str, Any]:
     }
 
 
+TOOL_FORMS = ("json", "headings", "ruled", "lines")
+"""How a tool is written into a prompt of one text."""
+
+
+def _told_tool(tool: dict[str, Any], form: str) -> str:
+    name, does, takes = tool["name"], tool["description"], tool["parameters"]["properties"]
+    told = [(key, value.get("description", "the value")) for key, value in takes.items()]
+    if form == "headings":
+        return f"## {name}\nDescription: {does}\nParameters:\n" + "".join(f"- {k}: (required) {v}\n" for k, v in told)
+    if form == "ruled":
+        lines = "".join(f"  ({i}) {k} (string, required): {v}\n" for i, (k, v) in enumerate(told, 1))
+        return f"---- BEGIN FUNCTION: {name} ----\nDescription: {does}\nParameters:\n{lines}---- END FUNCTION ----\n"
+    if form == "lines":
+        return f"{name}: {does} Args: " + ", ".join(f"{k} (str)" for k, _ in told)
+    return json.dumps(tool)
+
+
 def _flat(item: Item) -> str:
-    said = f"<think>\n{item.reasoning}\n</think>\n\n" if item.reasoning else ""
+    said = f"<think>\n{item.reasoning}\n</think>\n\n" if item.reasoning or item.emptied else ""
     said += item.text + (f"\n<tool_call>\n{item.call}\n</tool_call>" if item.call else "")
     if item.image:
         said += f"\n<image>data:image/png;base64,{item.image}</image>"

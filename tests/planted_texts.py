@@ -174,7 +174,58 @@ def _status(rng: random.Random) -> str:
     return "\n".join(f"{rng.choice((' M', '??', 'A ', 'D '))} {file}" for file in rng.sample(_FILES, rng.randint(1, 4)))
 
 
+_MONTHS = {
+    language: names.split(" ")
+    for language, names in {
+        "de": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
+        "fr": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+        "es": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+        "ru": "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
+    }.items()
+}
+_WEEKDAYS = ["Montag", "Dienstag", "Mittwoch", "Donnerstag", "Freitag", "Samstag", "Sonntag"]
+
+
+def _month(at: datetime, language: str) -> str:
+    return _MONTHS[language][at.month - 1]
+
+
+def _german(rng: random.Random) -> str:
+    at = moment(rng)
+    return f"Heute ist {_WEEKDAYS[at.weekday()]}, der {at.day}. {_month(at, 'de')} {at.year}."
+
+
+def _french(rng: random.Random) -> str:
+    at = moment(rng)
+    return f"Nous sommes le {at.day} {_month(at, 'fr')} {at.year}."
+
+
+def _spanish(rng: random.Random) -> str:
+    at = moment(rng)
+    return f"Fecha: {at.day} de {_month(at, 'es')} de {at.year}"
+
+
+def _russian(rng: random.Random) -> str:
+    at = moment(rng)
+    return f"Сегодня {at.day} {_month(at, 'ru')} {at.year} г."
+
+
+def _japanese(rng: random.Random) -> str:
+    at = moment(rng)
+    return f"今日は{at.year}年{at.month}月{at.day}日({'月火水木金土日'[at.weekday()]})です。"
+
+
 CLOCKS: tuple[Draw, ...] = (
+    _german,
+    _french,
+    _spanish,
+    _russian,
+    _japanese,
+    lambda rng: f"当前日期：{moment(rng):%Y年%m月%d日}",
+    lambda rng: f"오늘 날짜: {moment(rng):%Y년 %-m월 %-d일}",
+    lambda rng: f"# Current Time\n{moment(rng):%-m/%-d/%Y, %-I:%M:%S %p} (Europe/Berlin, UTC+2:00)",
+    lambda rng: f"Last sync {moment(rng):%d/%b/%Y:%H:%M:%S} +0000",
+    lambda rng: f"<timestamp>{moment(rng):%A, %b %-d, %Y, %-I:%M %p} (UTC+2)</timestamp>",
     lambda rng: f"Current time: {moment(rng):%Y-%m-%dT%H:%M:%SZ}",
     lambda rng: f"Today is {moment(rng):%A, %-d %B %Y}.",
     lambda rng: f"Today's date is {moment(rng):%m/%d/%Y}.",
@@ -192,6 +243,9 @@ CLOCKS: tuple[Draw, ...] = (
     lambda rng: f"{moment(rng):%Y-%m-%d %H:%M:%S},{rng.randint(100, 999)} INFO session opened",
 )
 NONCES: tuple[Draw, ...] = (
+    lambda rng: f"traceparent: 00-{hexes(rng, 32)}-{hexes(rng, 16)}-01",
+    lambda rng: f"<tool_guard_{hexes(rng, 8)}>",
+    lambda rng: f"<repr object at 0x7f{hexes(rng, 10)}>",
     lambda rng: f"request-id: {random_id(rng)}",
     lambda rng: f"nonce={random_id(rng)}",
     lambda rng: f"hdr: v=2; id={random_id(rng)}; lang=en",
@@ -203,6 +257,9 @@ NONCES: tuple[Draw, ...] = (
     lambda rng: f"cache buster {random_id(rng)}",
 )
 PLACES: tuple[Draw, ...] = (
+    lambda rng: f"(venv) dev@host:{_path(rng)}$ (git:{_branch(rng)})",
+    lambda rng: f"(Current directory: {_path(rng)})",
+    lambda rng: f"The absolute path of the user's workspace is {_path(rng)}.",
     lambda rng: f"Working directory: {_path(rng)}",
     lambda rng: f"cwd: {_path(rng)}",
     lambda rng: f"<cwd>{_path(rng)}</cwd>",
@@ -230,6 +287,16 @@ def _todo(rng: random.Random) -> str:
 
 
 REMINDERS: tuple[Draw, ...] = (
+    lambda rng: (
+        f"<environment_details>\n# Open Tabs\n{rng.choice(_FILES)}\n\n# Current Mode\nACT\n</environment_details>"
+    ),
+    lambda rng: f"<user_instructions>\n{prose(rng, 1, 3)}\n</user_instructions>",
+    lambda rng: f"<EXTRA_INFO>\n{sentence(rng)}\n</EXTRA_INFO>",
+    lambda rng: f'<attached_files>\n<file path="{rng.choice(_FILES)}">\n{code(rng)}\n</file>\n</attached_files>',
+    lambda rng: f"<rules>\n- {sentence(rng)}\n- {sentence(rng)}\n</rules>",
+    lambda rng: f"<context_window_usage>You have used {rng.randint(20, 95)}% of your context.</context_window_usage>",
+    lambda rng: f"ENVIRONMENT REMINDER: You have {rng.randint(2, 30)} turns left to complete the task.",
+    lambda rng: f"Hinweis: {sentence(rng)}",
     lambda rng: f"<system-reminder>\n{prose(rng, 1, 3)}\n</system-reminder>",
     lambda rng: f"<system_reminder>{sentence(rng)}</system_reminder>",
     lambda rng: f"Reminder: {sentence(rng)}",
@@ -246,6 +313,18 @@ REMINDERS: tuple[Draw, ...] = (
 """What a harness injects into a conversation."""
 
 SUMMARIES: tuple[Draw, ...] = (
+    lambda rng: (
+        f"<state_snapshot>\n    <overall_goal>{sentence(rng)}</overall_goal>\n    <key_knowledge>\n{prose(rng, 2, 4)}\n"
+        "    </key_knowledge>\n</state_snapshot>"
+    ),
+    lambda rng: f"**Goal**: {sentence(rng)}\n**Done so far**: {prose(rng, 1, 3)}\n**Next steps**: {sentence(rng)}",
+    lambda rng: (
+        "Another language model started to solve this problem and produced a summary of its thinking process. Here is "
+        f"the summary:\n{prose(rng, 3, 8)}"
+    ),
+    lambda rng: f"I spoke to you previously about a number of things.\n{prose(rng, 3, 6)}",
+    lambda rng: f"Zusammenfassung des bisherigen Gesprächs:\n{prose(rng, 3, 6)}",
+    lambda rng: f"The following is a recap of what has been done:\n- {sentence(rng)}\n- {sentence(rng)}",
     lambda rng: (
         "This session is being continued from a previous conversation that ran out of context. "
         f"The conversation is summarized below:\n{prose(rng, 3, 8)}"
@@ -268,5 +347,7 @@ CLEARED = (
     "[Tool output removed to save space]",
     "<persisted-output>Output too large.</persisted-output>",
     "...",
+    "Old environment output: (41 lines omitted)",
+    "[[NOTE] This file read has been removed to save space in the context window.]",
 )
 """What stands in the place of a tool's result that a harness took out of the history."""

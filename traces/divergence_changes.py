@@ -10,7 +10,7 @@ from traces.divergence_inserts import in_reminder, is_block, is_reminder, is_sum
 from traces.divergence_layout import same_but_layout
 from traces.divergence_places import is_git_lines, is_place
 from traces.divergence_sides import Shape, Side, message_of
-from traces.divergence_tools import SCHEMA, in_tools, is_tool
+from traces.divergence_tools import SCHEMA, in_tools, is_tool, is_tool_line
 from traces.divergence_words import IMAGE, REASONING, is_image, is_nonce
 
 LABEL_TAIL = 40
@@ -50,7 +50,7 @@ def inserted_kind(before: Side, after: Side, shape: Shape) -> str | None:
     if shape.whole and b and side.role in ("user", "system"):
         return "reminder"
     kind = None if alone else _value(before, after)
-    if kind is None and in_reminder(side.head, where, (a, b)):
+    if kind is None and in_reminder(side.role, side.head, where, (a, b)):
         return "reminder"
     if side.role in ("user", "tool_result") and said.startswith("\n") and last:
         return "reminder"  # a paragraph more at the end of a message, or one less
@@ -82,12 +82,12 @@ def replaced_kind(before: Side, after: Side) -> str | None:
         return "stripped_reasoning"
     if is_image(found):
         return "image"
-    if _CLEARED.search(new) and not _CLEARED.search(gone):
+    if cleared(before, after):
         return None
     kind = _value(before, after)
     if kind is None and (_in_schema(before, after) or changed_tools(before, after)):
         return "tool_schema"
-    if kind is None and (in_reminder(after.head, found.label, (gone, new)) or _reminded(before, after)):
+    if kind is None and (in_reminder(after.role, after.head, found.label, (gone, new)) or _reminded(before, after)):
         return "reminder"
     return kind
 
@@ -113,6 +113,26 @@ def changed_tools(before: Side, after: Side) -> bool:
     return in_tools(after.head + difference(before.text or "", after.text or "").label, after.ahead)
 
 
+def text_tools(before: Side, after: Side) -> bool:
+    """Whether a list of tools that is written into the prompt has other tools, or others first; no value changed."""
+    if after.role in ("assistant", "tool_result", "reasoning", "image"):
+        return False
+    label = difference(before.ahead, after.ahead).label
+    label = label[: label.rfind("\n") + 1]
+    if not in_tools(after.head + label, after.ahead[len(label) :]):
+        return False
+    a, b = before.line, after.line
+    if before.text == a and after.text == b and not (is_tool_line(a) or is_tool_line(b) or in_tools(after.head, b)):
+        return False
+    return is_tool_line(a or before.ahead) and is_tool_line(b or after.ahead) and _value(before, after) != "clock"
+
+
+def cleared(before: Side, after: Side) -> bool:
+    """Whether a note that something was left out stands in the place of a text."""
+    gone, new = difference(before.line, after.line).changed
+    return bool(_CLEARED.search(new)) and not _CLEARED.search(gone)
+
+
 def _turned(label: str, said: str) -> list[str]:
     """The ways to read a text that was put in: what it ends with may be what stands before it too."""
     told = [said]
@@ -124,7 +144,7 @@ def _turned(label: str, said: str) -> list[str]:
 
 def _reminded(before: Side, after: Side) -> bool:
     """Whether one side is a reminder from its start, and the other none."""
-    if _CLEARED.search(after.line):
+    if cleared(before, after) or after.role in ("assistant", "reasoning", "tool_result"):
         return False
     heads = [side.line for side in (before, after)]
     return bool(is_reminder(heads[0])) != bool(is_reminder(heads[1])) and not difference(*heads).mostly

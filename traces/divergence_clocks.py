@@ -13,7 +13,7 @@ _MONTHS = (
     "jan(?:uary|uar|uari|vier)?|j[aä]nner|feb(?:ruary|ruar|ruari)?|f[eé]v(?:rier)?|mar(?:ch|s|zo|ço|t)?|m[aä]rz|maart"
     "|mrt|apr(?:il|ile)?|avr(?:il)?|abr(?:il)?|may|mai|mayo|maio|maggio|mei|jun[ei]?|juin|junio|junho|giugno|jul[yi]?"
     "|juil(?:let)?|julio|julho|luglio|aug(?:ust|ustus)?|ao[uû]t|agosto|sep(?:t|tember|tembre)?|set(?:iembre|embro"
-    "|tembre)|septiembre|o[ck]t(?:ober|obre)?|outubro|ottobre|nov(?:ember|embre|iembre|embro)?"
+    "|tembre)|septiembre|o[ck]t(?:ober|obre|ubre)?|outubro|ottobre|nov(?:ember|embre|iembre|embro)?"
     "|de[cz](?:ember|embre|embro)?|d[eé]c(?:embre)?|dic(?:iembre|embre)?|enero|ene|janeiro|fevereiro|febrero|gennaio"
     "|febbraio|январ[ья]|феврал[ья]|март[а]?|апрел[ья]|ма[йя]|июн[ья]|июл[ья]|август[а]?|сентябр[ья]|октябр[ья]"
     "|ноябр[ья]|декабр[ья]"

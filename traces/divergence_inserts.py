@@ -26,7 +26,12 @@ _HEADLINE = re.compile(
     rf"(?:{_TITLE})[\W_]*?[:\-–—\]!>：]",
     re.IGNORECASE,
 )
-_OPEN_REMINDER = re.compile(r"<([\w-]*(?:reminder|todo)[\w-]*)[^<>]*>(?:(?!</\1>).)*\Z", re.IGNORECASE | re.DOTALL)
+_OPEN_REMINDER = re.compile(
+    r"<([\w-]*(?:reminder|todo|instructions|rules|notice|memor(?:y|ies)|attached|extra_info|environment_details"
+    r"|context_window)[\w-]*)[^<>]*>(?:(?!</\1>).)*\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+_REQUEST = re.compile(r"\W*(?:please )?(?:remember|(?:do not|don't) forget) to\b", re.IGNORECASE)
 _TASK = re.compile(r"\s*(?:[-*]|\d+[.)])?\s*\[[ xX~>-]\] ")
 _SUMMARY_WORD = r"(?:summary|recap|digest|synopsis)"
 SUMMARY = re.compile(
@@ -69,6 +74,8 @@ LEAST_SECTIONS = 3
 """So many different headings make a text without a title a summary."""
 
 _BLOCK = re.compile(r"\s*<([A-Za-z][\w.:-]*)(?:\s[^<>]*)?>.*</\1>\s*\Z", re.DOTALL)
+_FIRST_BLOCK = re.compile(r"\s*<([A-Za-z][\w.:-]*)(?:\s[^<>]*)?>.*?</\1>", re.DOTALL)
+_MESSAGE_END = re.compile(r"<\|\w+\|>\s*\Z")
 _OTHER_BLOCK = re.compile(
     r"think|reason|thought|scratchpad|analysis|image|img|picture|screenshot|tool|function|param|invoke|schema|command"
     r"|summary|snapshot|recap|output|result|observation|answer|response|execute|code|div|span|html|body|table|t[rdh]|[ou]l|li"
@@ -79,7 +86,15 @@ _OTHER_BLOCK = re.compile(
 
 def is_block(text: str) -> bool:
     """Whether a text is one tagged block that a harness puts in: no reasoning, image, tool, summary or markup."""
-    match = _BLOCK.match(text)
+    return _is_harness(_BLOCK.match(_MESSAGE_END.sub("", text)))
+
+
+def begins_with_block(text: str) -> bool:
+    """Whether a text begins with such a block, and goes on behind it."""
+    return _is_harness(_FIRST_BLOCK.match(text))
+
+
+def _is_harness(match: re.Match[str] | None) -> bool:
     return match is not None and _OTHER_BLOCK.fullmatch(match[1]) is None and not _SUMMARY_TAG.search(match[1])
 
 
@@ -88,14 +103,21 @@ def is_reminder(text: str) -> bool:
     return bool(REMINDER.search(text[:400]))
 
 
-def in_reminder(head: str, line: str, changed: tuple[str, str]) -> bool:
-    """Whether a change lies in a reminder: within its tag, under its headline, or in the lines of a task list."""
+def in_reminder(role: str, head: str, line: str, changed: tuple[str, str]) -> bool:
+    """Whether a change lies in a reminder: within its tag, under its headline, or in the lines of a task list.
+
+    A model reminds nobody, and what a tool returns may be about tasks and notes: there a tag has to tell.
+    """
+    if role in ("assistant", "reasoning"):
+        return False
     if _OPEN_REMINDER.search(head + line):
         return True
+    if role == "tool_result":
+        return False
     paragraph = (head + line).rsplit("\n\n", 1)[-1]
     if _STRONG_REMINDER.search(paragraph) or re.match(r"[\W_]*reminder\b", paragraph, re.IGNORECASE):
         return True
-    if "\n\n" not in head and _HEADLINE.search(head + line):
+    if "\n\n" not in head and (_HEADLINE.search(head + line) or _REQUEST.match(head + line)):
         return True
     lines = [one for text in changed for one in text.splitlines() if one.strip()]
     return bool(lines) and all(_TASK.match(one) for one in lines)

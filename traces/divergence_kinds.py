@@ -10,13 +10,15 @@ import re
 
 from traces.divergence_changes import (
     changed_tools,
+    cleared,
     described_kind,
     first_lines_kind,
     inserted_kind,
     replaced_kind,
+    text_tools,
 )
 from traces.divergence_difference import difference
-from traces.divergence_inserts import has_sections, is_reminder, is_summary
+from traces.divergence_inserts import begins_with_block, has_sections, is_block, is_reminder, is_summary
 from traces.divergence_layout import WINDOW_CHARS, bare, same_but_layout
 from traces.divergence_sides import Shape, Side, message_of
 from traces.divergence_tools import SCHEMA
@@ -42,6 +44,9 @@ SHAPES = ("compaction", "edit")
 DROPPED_MESSAGES = 3
 """So many messages fewer are no single message taken out; of two a quarter of the prompt has to go with them."""
 
+PAIR_SHARE = 0.12
+"""Two messages that were dropped, where the prompt goes on with what stood behind them, had so much of its tokens."""
+
 FRESH_CHARS = 24
 """A text in the place of dropped messages is at least as long."""
 
@@ -49,6 +54,7 @@ FRESH_CHARS = 24
 SHORT_CHARS = 200
 """A message that only asks for a summary, or says that one follows, is shorter."""
 
+_SPOKEN = re.compile(r"\A\W*(?:assistant|model|user)\n", re.IGNORECASE)
 _THOUGHT = re.compile(
     r"\s*<(think|thinking|reasoning|thoughts?|scratchpad|analysis)>.*?</\1>\s*", re.IGNORECASE | re.DOTALL
 )
@@ -66,6 +72,8 @@ def name_kind(before: Side, after: Side, shape: Shape) -> str | None:
         return "summary"
     if "tools" in (before.role, after.role) or _tool_lines(before, after):
         return (described_kind(before, after) if shape.resumed else None) or "tool_schema"
+    if text_tools(before, after):
+        return "tool_schema"
     if shape.unreasoned or _unreasoned(before, after):
         return "stripped_reasoning"
     if (shape.dropped > 0 or not shape.resumed) and _other_summary(before, after):
@@ -80,12 +88,15 @@ def name_kind(before: Side, after: Side, shape: Shape) -> str | None:
         if kind is not None:
             return kind
     dropped = shape.dropped >= DROPPED_MESSAGES or (shape.dropped == 2 and shape.share >= 0.25)
-    if (dropped or shape.dropped == 2) and shape.skips:
+    if not shape.resumed and shape.dropped < DROPPED_MESSAGES and cleared(before, after):
+        return "edit"
+    if (dropped or (shape.dropped == 2 and shape.share >= PAIR_SHARE)) and shape.skips:
         return "compaction"
     if _summarised(before, after, shape):
         return "summary"
     if dropped and shape.kept and len(message_of(after)) >= FRESH_CHARS:
-        return "compaction" if is_reminder(message_of(after)) or _answers(after) else "summary"
+        said = message_of(after)
+        return "compaction" if is_reminder(said) or is_block(said) or _answers(after) else "summary"
     if shape.dropped <= 0 and same_but_layout(before.ahead[:WINDOW_CHARS], after.ahead[:WINDOW_CHARS], before.ends):
         return "whitespace"
     if _injected(before, after, shape):
@@ -134,7 +145,8 @@ def _other_summary(before: Side, after: Side) -> bool:
     known = bare(before.head + before.ahead)
     texts = [message_of(after)]
     if len(texts[0]) < SHORT_CHARS and not after.head and after.role != "system":
-        texts.append(after.following)
+        said = [part for part in SPEAKER.split(after.ahead, maxsplit=3) if part.strip()]
+        texts.append(_SPOKEN.sub("", said[1]) if after.role == "unknown" and len(said) > 1 else after.following)
     behind = after.ahead[difference(before.ahead, after.ahead).low :]
     if behind.startswith("\n"):  # at the end of what the message says anyway
         texts.append(behind.lstrip())
@@ -165,8 +177,11 @@ def _injected(before: Side, after: Side, shape: Shape) -> bool:
         return False
     more, less = (after, before) if shape.dropped < 0 else (before, after)
     if more.role == "unknown":
-        return not _answers(more) and is_reminder(message_of(more)) and not is_reminder(message_of(less))
-    return more.role in ("user", "system") and is_reminder(more.line) and not is_reminder(less.line)
+        said, other = message_of(more), message_of(less)
+        return not _answers(more) and (is_block(said) or (is_reminder(said) and not is_reminder(other)))
+    if more.role not in ("user", "system") or is_reminder(less.line):
+        return False
+    return is_reminder(more.line) or (begins_with_block(more.ahead) and not begins_with_block(less.ahead))
 
 
 def _ended(before: Side, after: Side) -> tuple[Side, Side] | None:

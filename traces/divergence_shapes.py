@@ -18,7 +18,7 @@ def shape_of(
     # little that is alike may be what every message has around it, unless one of the two ends with it, or as before
     strong = span.alike >= 4 * span.least  # so much is no chance
     over = span.cut_q + span.alike + 1 >= len(q.id)
-    resumed = (span.alike > 0 and (strong or over or tail_q >= 0)) or _cut_short(q, k, at)
+    resumed = (span.alike > 0 and (strong or over or tail_q >= 0)) or cut_short(q, k, at)
     whole = min(span.cut_q, span.cut_k) == span.line == span.framed and frames(q, span.line, span.line + 1) > 0
     kept = tail_q >= 0
     stop_q, stop_k = (tail_q, tail_k) if kept else (span.cut_q, span.cut_k)
@@ -85,6 +85,8 @@ def _lost_reasoning(q: Units, k: Units, at: int, least: int, words: Vocabulary |
     if not behind.size or first >= len(k.id) or k.role[first] == REASONING:
         return False
     stop = at + int(behind[0])
+    if at > first and q.role[stop] != TEMPLATE:
+        return False
     size = min(least, len(q.id) - stop)
     if size >= min(4, least) and np.array_equal(q.id[stop : stop + size], k.id[start : start + size]):
         return True
@@ -109,7 +111,7 @@ def _text_end(units: Units, at: int) -> int:
     return begin + int(rest[0]) if rest.size else len(units.role)
 
 
-def _cut_short(q: Units, k: Units, at: int) -> bool:
+def cut_short(q: Units, k: Units, at: int) -> bool:
     """Whether the earlier prompt's last message lost its end, or its last part, and nothing else: no branch begins
     within a message."""
     if not in_last(q, k, at) or q.role[at - 1] == TEMPLATE:
@@ -134,5 +136,6 @@ def last_tail(q: Units, k: Units, at: int, least: int) -> tuple[int, int]:
     alike = int(differ.argmax()) if differ.any() else size
     framing = np.flatnonzero(q.role[:at] == TEMPLATE)
     begin = int(framing[-1]) + 1 if framing.size else 0
-    same = alike >= max(1, least) or 2 * (at - begin + alike) >= max(stop_q, stop_k) - begin
+    whole = at == begin and alike == stop_q - at > 1  # all of it stands behind something new
+    same = whole or alike >= max(1, least) or 2 * (at - begin + alike) >= max(stop_q, stop_k) - begin
     return (stop_q - alike, stop_k - alike) if same else (-1, -1)

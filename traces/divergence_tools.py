@@ -25,6 +25,11 @@ _LIST = re.compile(
 _LIST_END = re.compile(r"^(#{1,4}) (?![\w.-]+\s*\n)|</(?:\w+_)?(?:tools|functions)\w*>", re.IGNORECASE | re.MULTILINE)
 _TOOL_HEAD = re.compile(r"(?:^#{1,4} [\w.-]+|BEGIN FUNCTION[^\n]*|<(?:tool|function)[^\n]*)\n[^\n]*\Z", re.MULTILINE)
 
+_TOOL_LINE = re.compile(
+    r"\s*(?:#{1,4} [\w.-]+\s*(?:\n|\Z)|Description:|-{2,} ?(?:BEGIN|END) FUNCTION|(?:Parameters|Arguments|Usage):"
+    r"|</?(?:\w+_)?(?:tools|functions)\w*>)"
+)
+
 TOOL_CHARS = 240
 """How much of a text is read for the tool that it begins with."""
 
@@ -32,6 +37,11 @@ TOOL_CHARS = 240
 def is_tool(text: str) -> bool:
     """Whether a text begins with a tool as it is written into a prompt."""
     return bool(_DECLARED.search(text[:TOOL_CHARS]) or SCHEMA.search(text[:TOOL_CHARS]))
+
+
+def is_tool_line(text: str) -> bool:
+    """Whether the first line of a text belongs to a tool as it is written into a prompt, or ends the list."""
+    return _TOOL_LINE.match(text) is not None or is_tool(text.split("\n", 1)[0])
 
 
 def in_tools(head: str, ahead: str) -> bool:

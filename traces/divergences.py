@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from traces.divergence_kinds import name_kind
-from traces.divergence_shapes import in_last, last_tail, shape_of
+from traces.divergence_shapes import cut_short, in_last, last_tail, shape_of
 from traces.divergence_sides import Side
 from traces.divergence_spans import END_TOKENS, LOOK_BACK_TOKENS, Span, span_of
 from traces.divergence_units import (
@@ -110,10 +110,11 @@ def _place(
     kind = None
     if native == 1:
         shape = shape_of(q, k, at, span, int(tail_q), int(tail_k), words, compaction)
-        if span.alike > 0 and not shape.resumed:
+        ended = cut_short(q, k, at) and k.role[at] == TEMPLATE  # what the last message ended with is gone
+        if span.alike > 0 and (ended or not shape.resumed):
             span = span._replace(cut_q=span.first_q, cut_k=span.first_k, alike=0)
         stop_q, stop_k = span.cut_q, span.cut_k
-        if span.alike == 0 and tail_q >= 0 and shape.dropped <= 0:
+        if span.alike == 0 and tail_q >= 0 and shape.dropped <= 0 and not ended:
             stop_q, stop_k = int(tail_q), int(tail_k)
         elif span.alike == 0 and (shape.resumed or in_last(q, k, at)):
             stop_q, stop_k = len(q.id), message_end(k, at) if k.role[at] != TEMPLATE else at
