@@ -48,7 +48,7 @@ def test_every_loss_of_the_providers_cache_has_one_cause(tmp_path: Path) -> None
         [
             call(0, "s", TEXT[:4000], 0, 4000),
             call(100, "s", TEXT[:5000], 4000, 1000),  # all that could be read
-            call(200, "s", TEXT[:6000], 4900, 1100),  # short of it by less than the provider's minimum
+            call(200, "s", TEXT[:6000], 4900, 1100),  # short of it by less than a step of the provider's
             call(800, "s", TEXT[:6500], 0, 6500),  # after ten minutes
             call(9000, "s", TEXT[:7000], 0, 7000),  # after two hours
             call(9100, "s", TEXT[:7500], 0, 7500),  # no reason
@@ -60,12 +60,14 @@ def test_every_loss_of_the_providers_cache_has_one_cause(tmp_path: Path) -> None
     found = misses(warehouse, Question())
     losses = provider_losses(warehouse, Question(), found)
     assert losses["cause"].to_list() == [
-        None, None, "minimum", "ttl_5m", "ttl_1h", "unexplained", "above ceiling", "unexplained", "concurrent",
+        None, None, "rounding", "ttl_5m", "ttl_1h", "unexplained", "above ceiling", "unexplained", "concurrent",
     ]  # fmt: skip
     (row,) = provider_gap(warehouse, Question(), found)
     assert sum(row["lost_by_cause"].values()) == losses.filter(pl.col("gap") > 0)["gap"].sum()
     assert row["above_ceiling_requests"] == 1
     assert row["gap_rate"] == pytest.approx(row["achievable_rate"] - row["reported_rate"])
+    assert row["gap_tokens"] == sum(row["lost_by_cause"].values()) - row["above_tokens"]
+    assert row["above_by_reason"] == {"unlogged": 2995}  # four are alike by chance
 
 
 def usage_of(file: Path) -> list[tuple[str, float, int, int]]:
