@@ -119,7 +119,8 @@ def text_tools(before: Side, after: Side) -> bool:
         return False
     label = difference(before.ahead, after.ahead).label
     label = label[: label.rfind("\n") + 1]
-    if not in_tools(after.head + label, after.ahead[len(label) :]):
+    both = is_tool(before.ahead) and is_tool(after.ahead)
+    if not (both or in_tools(after.head + label, after.ahead[len(label) :])):
         return False
     a, b = before.line, after.line
     if before.text == a and after.text == b and not (is_tool_line(a) or is_tool_line(b) or in_tools(after.head, b)):
@@ -130,7 +131,8 @@ def text_tools(before: Side, after: Side) -> bool:
 def cleared(before: Side, after: Side) -> bool:
     """Whether a note that something was left out stands in the place of a text."""
     gone, new = difference(before.line, after.line).changed
-    return bool(_CLEARED.search(new)) and not _CLEARED.search(gone)
+    image = IMAGE.search(before.line) or IMAGE.search(after.line)
+    return not image and bool(_CLEARED.search(new)) and not _CLEARED.search(gone)
 
 
 def _turned(label: str, said: str) -> list[str]:
@@ -144,7 +146,11 @@ def _turned(label: str, said: str) -> list[str]:
 
 def _reminded(before: Side, after: Side) -> bool:
     """Whether one side is a reminder from its start, and the other none."""
-    if cleared(before, after) or after.role in ("assistant", "reasoning", "tool_result"):
+    if (
+        _CLEARED.search(before.line)
+        or cleared(before, after)
+        or after.role in ("assistant", "reasoning", "tool_result")
+    ):
         return False
     heads = [side.line for side in (before, after)]
     return bool(is_reminder(heads[0])) != bool(is_reminder(heads[1])) and not difference(*heads).mostly

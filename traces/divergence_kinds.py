@@ -56,7 +56,7 @@ SHORT_CHARS = 200
 
 _SPOKEN = re.compile(r"\A\W*(?:assistant|model|user)\n", re.IGNORECASE)
 _THOUGHT = re.compile(
-    r"\s*<(think|thinking|reasoning|thoughts?|scratchpad|analysis)>.*?</\1>\s*", re.IGNORECASE | re.DOTALL
+    r"\s*<(think|thinking|reasoning|thoughts?|scratchpad|analysis)>(.*?)</\1>\s*", re.IGNORECASE | re.DOTALL
 )
 
 SAME_CHARS = 60
@@ -129,7 +129,7 @@ def name_kind(before: Side, after: Side, shape: Shape) -> str | None:
 
 def _summarised(before: Side, after: Side, shape: Shape) -> bool:
     """Whether the later prompt tells a summary there: another one, not the same with a small change."""
-    if after.text == "" or not is_summary(message_of(after)):
+    if after.text == "" or not (is_summary(message_of(after)) or _titled(before, after)):
         return False
     if shape.resumed and shape.dropped <= 0 and same_but_layout(before.text or "", after.text or ""):
         return False
@@ -137,13 +137,21 @@ def _summarised(before: Side, after: Side, shape: Shape) -> bool:
         return False
     if not is_summary(message_of(before)) or shape.dropped > 0 or not shape.resumed or shape.whole:
         return True
+    if is_summary(before.line) and is_summary(after.line):
+        return not difference(bare(before.text or ""), bare(after.text or "")).mostly
     return not difference(*(bare(side.head + (side.text or "")) for side in (before, after))).mostly
+
+
+def _titled(before: Side, after: Side) -> bool:
+    """Whether the line that changed is a summary's title, from its start on."""
+    whole = difference(before.ahead, after.ahead).low < LABEL_TAIL and after.head[-1:] in ("", "\n")
+    return whole and after.role != "assistant" and is_summary(after.line)
 
 
 def _other_summary(before: Side, after: Side) -> bool:
     """Whether a summary stands there, or in the message behind, that the earlier prompt has not further on."""
     known = bare(before.head + before.ahead)
-    texts = [message_of(after)]
+    texts = [message_of(after), *([after.ahead] if _titled(before, after) else [])]
     if len(texts[0]) < SHORT_CHARS and not after.head and after.role != "system":
         said = [part for part in SPEAKER.split(after.ahead, maxsplit=3) if part.strip()]
         texts.append(_SPOKEN.sub("", said[1]) if after.role == "unknown" and len(said) > 1 else after.following)
@@ -157,10 +165,11 @@ def _other_summary(before: Side, after: Side) -> bool:
 
 def _unreasoned(before: Side, after: Side) -> bool:
     """Whether the later prompt, of one text, goes on with what stands behind the earlier one's reasoning there."""
-    thought = _THOUGHT.match(before.ahead)
-    if thought is None or _THOUGHT.match(after.ahead):
+    thought, left = _THOUGHT.match(before.ahead), _THOUGHT.match(after.ahead)
+    if thought is None or not thought[2].strip() or (left is not None and left[2].strip()):
         return False
-    said, now = (SPEAKER.split(text, maxsplit=1)[0] for text in (before.ahead[thought.end() :], after.ahead))
+    rest = before.ahead[thought.end() :], after.ahead[left.end() if left else 0 :]
+    said, now = (SPEAKER.split(text, maxsplit=1)[0] for text in rest)
     return said.strip() == now.strip() != "" or same_but_layout(said, now)
 
 
