@@ -72,7 +72,8 @@ def name_kind(before: Side, after: Side, shape: Shape) -> str | None:
         return "summary"
     if "tools" in (before.role, after.role) or _tool_lines(before, after):
         return (described_kind(before, after) if shape.resumed else None) or "tool_schema"
-    if text_tools(before, after):
+    laid_out = same_but_layout(before.ahead[:WINDOW_CHARS], after.ahead[:WINDOW_CHARS], least=SAME_CHARS)
+    if not laid_out and text_tools(before, after):
         return "tool_schema"
     if shape.unreasoned or _unreasoned(before, after):
         return "stripped_reasoning"
@@ -81,7 +82,7 @@ def name_kind(before: Side, after: Side, shape: Shape) -> str | None:
     alike = after.role == "image" or shape.resumed or shape.kept
     if before.role == "image" and alike and shape.dropped < DROPPED_MESSAGES:
         return "image"
-    if same_but_layout(before.ahead[:WINDOW_CHARS], after.ahead[:WINDOW_CHARS], least=SAME_CHARS):
+    if laid_out:
         return "whitespace"
     if shape.dropped > 0:
         kind = first_lines_kind(before, after, named_only=True)
