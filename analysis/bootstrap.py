@@ -41,9 +41,10 @@ def ratio_interval(
     step = max(1, 4_000_000 // count)
     for first in range(0, draws, step):
         some = min(step, draws - first)
-        weights = rng.multinomial(count, np.full(count, 1 / count), size=some).astype(np.float64)
-        below = weights @ whole
-        rates[first : first + some] = np.divide(weights @ part, below, out=np.full(some, np.nan), where=below > 0)
+        drawn = rng.integers(0, count, (some, count), np.int32)
+        below = whole[drawn].sum(axis=1)
+        above = part[drawn].sum(axis=1)
+        rates[first : first + some] = np.divide(above, below, out=np.full(some, np.nan), where=below > 0)
     low, high = np.nanquantile(rates, [0.025, 0.975])
     return Interval(float(low), float(high))
 

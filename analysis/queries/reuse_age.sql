@@ -1,6 +1,6 @@
--- How old what is re-used is, by where it lies in the LRU order: tokens re-used at stack distances from capacity_blocks / 2 to
--- capacity_blocks, and quantiles of the time since their last use. At the far end of a cache this is the age at which it
--- evicts: what was last used longer ago has left a cache of that size.
+-- How old what is re-used is, by how deep it lies in the LRU order: tokens re-used at stack distances from
+-- capacity_blocks / 2 to capacity_blocks, and quantiles over the runs of the time since their last use. This is the age of
+-- what a cache of that size still gives, not of what it evicts (for that: analysis.eviction_age).
 CREATE OR REPLACE MACRO reuse_age(block) AS TABLE
 SELECT
   (2 ** ceil(log2(greatest(1, r.distance_blocks + r.blocks))))::BIGINT AS capacity_blocks,

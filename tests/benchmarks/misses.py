@@ -1,4 +1,4 @@
-"""How long the whole page Why takes after ingest, by part. Run by hand.
+"""How long all that the page Why shows takes after ingest, by part. Run by hand.
 
     python -m tests.benchmarks.misses DATASET [--arrivals A]
 
@@ -12,13 +12,29 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import polars as pl
+
+from analysis.bootstrap import rates_by_group
 from analysis.divergences import divergences
-from analysis.misses import by_group, misses
+from analysis.eviction_age import eviction_age
+from analysis.misses import Misses, by_group, misses
 from analysis.provider_gap import provider_gap
 from analysis.question import Question
 from analysis.transition_losses import transition_losses
-from analysis.warehouse import open_dataset
+from analysis.warehouse import Warehouse, open_dataset
 from analysis.what_ifs import what_if_table
+
+AXES = ("all", "trajectory_type", "transition", "turn", "prompt_length")
+"""Whose rates get intervals; the page shows one of them at a time."""
+
+
+def intervals(warehouse: Warehouse, question: Question, found: Misses, axis: str) -> pl.DataFrame:
+    """The rate of each group with its interval, as the page shows it."""
+    groups = warehouse.grouped(question, axis).select("row", "group")
+    rows = found.rows.join(groups, on="row", how="inner", maintain_order="left")
+    session = pl.Series(warehouse.loaded().session[rows["row"].to_numpy()])
+    alone = pl.when(pl.col("session") < 0).then(-1 - pl.col("row")).otherwise("session")
+    return rates_by_group(rows.with_columns(session=session).with_columns(session=alone))
 
 
 def whole_page(dataset: str, question: Question) -> tuple[dict[str, float], int]:
@@ -32,14 +48,19 @@ def whole_page(dataset: str, question: Question) -> tuple[dict[str, float], int]
         parts[name] = time.perf_counter() - start
         return made
 
-    found = timed("misses", lambda: misses(warehouse, question))
+    found = timed("causes", lambda: misses(warehouse, question))
     block = warehouse.prepare(question).block_size
     timed("by type", lambda: by_group(warehouse, question, found, "trajectory_type"))
+    for axis in AXES:
+        timed(f"intervals by {axis}", lambda axis=axis: intervals(warehouse, question, found, axis))
     timed("transitions", lambda: transition_losses(warehouse, question, found))
     timed("divergences", lambda: divergences(warehouse, question))
     timed("provider", lambda: provider_gap(warehouse, question, found, "model"))
     timed("what-ifs", lambda: what_if_table(warehouse, question, found))
+    timed("eviction age", lambda: eviction_age(warehouse, question))
     queries: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("hit_rate", {"block": block}),
+        ("misses", {"axis": "all", "causes": found.causes}),
         ("missing_sessions", {"causes": found.causes}),
         ("hit_rate_over_time", {}),
         ("working_set", {"block": block}),
