@@ -53,14 +53,14 @@ SUMMARY = re.compile(
 )
 
 _SECTION = re.compile(
-    r"^\W*(?:\d+\.\s*)?(?:(?:overall |user(?:['’]s)? |main )?(?:goals?|objectives?|tasks?|requests?|context)"
+    r"^[^\w\n]{0,8}(?:\d+\.[ \t]*)?(?:(?:overall |user(?:['’]s)? |main )?(?:goals?|objectives?|tasks?|requests?|context)"
     r"|primary request(?: and intent)?|key (?:technical )?(?:concepts|knowledge|decisions|findings|points)"
     r"|files?(?: and code(?: sections)?| touched| changed| modified| involved)?|(?:relevant|modified|changed) files"
     r"|errors?(?: and fixes)?|problem solving|(?:work |tasks? )?(?:done|completed|accomplished)(?: so far)?"
     r"|progress(?: so far)?|in progress|pending(?: tasks?| work)?|(?:optional )?next (?:steps?|actions?)"
     r"|current (?:state|status|work|plan|task|focus)|to-?do|remaining(?: work| tasks| steps)?|discoveries"
     r"|decisions(?: made)?|open (?:questions|issues)|instructions|all user messages|file system state|findings"
-    r"|blockers|outstanding)\b[^\n:]{0,30}(?::|\W*$)",
+    r"|blockers|outstanding)\b[^\n:]{0,30}(?::|[^\w\n]{0,8}$)",
     re.IGNORECASE | re.MULTILINE,
 )
 """A heading of what a summary tells: the goal, what is done, what comes next."""
