@@ -1,7 +1,8 @@
 """What the prompt caches of providers take: the shortest prefix, the step in which they match, marks.
 
 Minima are the providers' documented ones; where their pages differ, the lower. Steps of Kimi, GPT and Mistral are those
-that logged prompts show exactly (README, "Logged prompts against the provider's cached tokens").
+that logged prompts show exactly (README, "Logged prompts against the provider's cached tokens"), with their step as the
+minimum of those that name none; DeepSeek's is its documented unit. Gemini names no step: it has that of `UNKNOWN`.
 """
 
 from __future__ import annotations
