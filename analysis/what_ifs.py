@@ -43,8 +43,8 @@ NOTES = {
     "follow. Exact where both prompts go on alike behind one change; else the rewritten text counts as long as what "
     "it replaced, which is no bound.",
     "context_cap": "Exact. Every prompt cut off behind so many tokens; what is cut is neither asked for nor hit.",
-    "output_cached": "A prompt that appends to its session's last one also hits that reply but its last token: for those "
-    "prompts an upper bound. What forks and rewinds would hit of earlier replies is not counted.",
+    "output_cached": "A prompt that appends to its session's last one also hits that reply but its last token: for "
+    "those prompts an upper bound. What forks and rewinds would hit of earlier replies is not counted.",
 }
 """What each what-if means, and whether its figure is exact, a recomputation under assumptions, or a bound."""
 
@@ -57,7 +57,8 @@ def what_if_table(warehouse: Warehouse, question: Question, found: Misses) -> pl
     behind so many tokens; exact, since what truncated prompts share is what they shared, up to the cap.
     without_compaction, without_edits: every prompt inserted again with these changes undone (`analysis.undoing` says
     how), so `prefix_tokens` are those of the changed workload and rate = hit / prefix in every row. output_cached: a
-    prompt that appends hits the previous reply too (for those prompts an upper bound). `note` says in words what a row is (`NOTES`).
+    prompt that appends hits the previous reply too (for those prompts an upper bound). `note` says in words what a row
+    is (`NOTES`).
     """
     prepared = warehouse.prepare(question)
     chosen = warehouse.grouped(question, "all")["row"].to_numpy()
