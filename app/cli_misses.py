@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from app.misses_sections import SECTIONS
 from app.options import Size, opened, question_of, question_options
-from app.terminal import emit_json, emit_rows
+from app.terminal import emit_frame, emit_json
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @click.command("misses")
@@ -23,49 +28,88 @@ from app.terminal import emit_json, emit_rows
     show_default=True,
     help="When a prompt can be hit: at its arrival, or once it is computed.",
 )
-@click.option("--by", "axes", multiple=True, help="An axis to group by (repeatable) [all].")
+@click.option("--by", "axes", multiple=True, help="An axis to group by, or transition_detail (repeatable) [all].")
+@click.option(
+    "--show",
+    "shown",
+    multiple=True,
+    type=click.Choice([*SECTIONS, "all"]),
+    help="A section (repeatable) [all].",
+)
+@click.option("--most", type=click.IntRange(1), default=50, show_default=True, help="Sessions to list.")
+@click.option("--remedy", help="Only sessions that this would bring tokens back to, those first where it brings most.")
+@click.option("--per-request", is_flag=True, help="The causes of every request: the key requests, or a table of them.")
+@click.option("--out", type=click.Path(dir_okay=False), help="Write them to FILE: .parquet, .csv or .jsonl.")
 @question_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def misses_command(
     dataset: str, capacity_tokens: int | None, ttl: float | None, replicas: int | None, policy: str | None,
-    insert: str, axes: tuple[str, ...], as_json: bool, **options: Any,
+    insert: str, axes: tuple[str, ...], shown: tuple[str, ...], most: int, remedy: str | None, per_request: bool,
+    out: str | None, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
-    """Where the input tokens of DATASET went, and where consecutive prompts part.
+    """Where the input tokens of DATASET went, and what would bring the lost ones back.
 
     Every prefix token is counted once: hit, or lost for one cause, in this order: in_flight (being computed by a
     running request), routing (in one shared cache of the same total size it would hit), ttl, capacity, block_rounding
     (shared, short of a full block), rewritten (the previous prompt had it behind a change), first_seen.
 
+    Sections: causes (with 95 % intervals), sessions (to look at first, and the tokens by remedy), transitions (in
+    detail, and what each loses), reported (by the provider, against what was achievable; by model, or by --by),
+    divergences (where consecutive prompts part), what-ifs (what would change the ceiling).
+
     \b
     Examples:
       tracetower misses mine
-      tracetower misses mine --by trajectory_type --by role
+      tracetower misses mine --by trajectory_type --by transition_detail --show causes
       tracetower misses mine --capacity-tokens 4M --ttl 300 --arrivals staggered:600
       tracetower misses mine --replicas 8 --policy session_hash --capacity-tokens 1M
+      tracetower misses mine --show sessions --remedy longer_ttl
+      tracetower misses mine --show reported --by session --by day
+      tracetower misses mine --per-request --out misses.parquet
     """
+    from analysis.detailed_axis import check_miss_axis, grouped_misses
     from analysis.divergences import divergences
-    from analysis.misses import Cache, by_group, misses
-    from analysis.question import BadQuestion, check_axis
+    from analysis.misses import Cache, misses
+    from analysis.question import BadQuestion
     from analysis.report import definition
+    from app.misses_sections import Asked, answers, show
 
+    _check(remedy, out)
     question = question_of(options)
+    sections = SECTIONS if not shown or "all" in shown else shown
     warehouse = opened(dataset)
     cache = Cache(capacity_tokens, ttl, replicas, policy, insert)
     try:
-        chosen = tuple(check_axis(axis) for axis in axes) or ("all",)
+        chosen = tuple(check_miss_axis(axis) for axis in axes) or ("all",)
         found = misses(warehouse, question, cache)
-        rows = [row for axis in chosen for row in by_group(warehouse, question, found, axis)]
-        parted = divergences(warehouse, question)
+        if per_request or out is not None:
+            from analysis.request_misses import request_misses
+
+            by_request = request_misses(warehouse, question, found)
+        told: dict[str, Any] = {}
+        if as_json or "causes" in sections:
+            told["rows"] = [row for axis in chosen for row in grouped_misses(warehouse, question, found, axis)]
+        if as_json or "divergences" in sections:
+            told["divergences"] = divergences(warehouse, question)
+        if not per_request or as_json:
+            told |= answers(Asked(warehouse, question, found, chosen, most, remedy), sections)
         means = definition(warehouse.prepare(question))
     except BadQuestion as error:
         raise click.UsageError(str(error)) from None
     for note in found.notes:
         click.echo(note, err=True)
+    if out is not None:
+        _write(by_request, Path(out))
     if as_json:
-        means |= {"cache": cache._asdict(), "causes": CAUSES_MEAN, "notes": list(found.notes)}
-        emit_json({"definition": means, "rows": rows, "divergences": parted})
-        return
-    _print(rows, parted)
+        from analysis.session_losses import REMEDIES
+
+        means |= {"cache": cache._asdict(), "causes": CAUSES_MEAN, "notes": list(found.notes), "remedies": REMEDIES}
+        requests = {"requests": by_request.to_dicts()} if per_request else {}
+        emit_json({"definition": means, **told, **requests})
+    elif not per_request:
+        show(told, sections)
+    elif out is None:
+        emit_frame(by_request)
 
 
 CAUSES_MEAN = (
@@ -73,16 +117,24 @@ CAUSES_MEAN = (
     "block_rounding, rewritten, first_seen; ttl and capacity as in one shared cache of the total size"
 )
 
+_WRITERS = {".parquet": "write_parquet", ".csv": "write_csv", ".jsonl": "write_ndjson"}
 
-def _print(rows: list[dict[str, Any]], parted: list[dict[str, Any]]) -> None:
-    click.echo("Where the input tokens went")
-    emit_rows(rows, leave_out=("axis", "first_seen_by_role") if len({r["axis"] for r in rows}) == 1 else
-              ("first_seen_by_role",))  # fmt: skip
-    for row in rows[:1] if len(rows) == 1 else []:
-        by_role = ", ".join(f"{role} {tokens:,}" for role, tokens in row["first_seen_by_role"].items())
-        click.echo(f"first seen by role: {by_role or '–'}")
-    click.echo("\nWhere consecutive prompts part")
-    emit_rows(parted)
+
+def _check(remedy: str | None, out: str | None) -> None:
+    from analysis.session_losses import REMEDIES
+
+    if remedy is not None and remedy not in REMEDIES:
+        raise click.UsageError(f"unknown remedy {remedy!r}. Remedies: {', '.join(REMEDIES)}")
+    if out is not None and Path(out).suffix not in _WRITERS:
+        raise click.UsageError(f"--out {out!r} must end in {', '.join(_WRITERS)}: that says the format")
+
+
+def _write(frame: pl.DataFrame, path: Path) -> None:
+    try:
+        getattr(frame, _WRITERS[path.suffix])(path)
+    except OSError as error:
+        raise click.UsageError(f"--out {path} cannot be written: {error.strerror or error}") from None
+    click.echo(f"{path}: {frame.height:,} requests", err=True)
 
 
 COMMANDS: list[click.Command] = [misses_command]

@@ -10,6 +10,9 @@ import click
 from app.options import Seconds, Sizes, opened, question_of, question_options
 from app.terminal import emit_figures, emit_frame, emit_json, emit_rows
 
+NEED_CAUSES = ("misses", "missing_sessions")
+"""Queries over the causes of every request: those of an unbounded cache unless a file of others is named."""
+
 DEFINED = ("hit", "ceiling", "engine", "eviction", "method", "capacity", "concurrency", "replies")
 
 
@@ -178,7 +181,12 @@ def query_command(
         if sql is not None:
             frame = warehouse.sql(sql, question)
         elif name is not None:
-            frame = warehouse.query(name, question, **dict(_parameter(p) for p in parameters))
+            given = dict(_parameter(p) for p in parameters)
+            if name in NEED_CAUSES and "causes" not in given:
+                from analysis.misses import misses
+
+                given["causes"] = misses(warehouse, question).causes
+            frame = warehouse.query(name, question, **given)
         else:
             raise click.UsageError(f"name a query or give --sql. Queries: {', '.join(queries())}")
     except BadQuestion as error:
