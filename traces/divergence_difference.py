@@ -52,13 +52,23 @@ class Difference(NamedTuple):
         return 2 * len(a) < len(self.before) and 2 * len(b) < len(self.after)
 
 
+def alike(a: str, b: str) -> int:
+    """How many leading characters two texts share."""
+    low, high = 0, min(len(a), len(b))
+    while low < high:  # a[:low] is shared, and a[:high] is looked at in halves
+        middle = (low + high + 1) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
 def difference(before: str, after: str) -> Difference:
     """Where two texts differ."""
-    size = min(len(before), len(after))
-    low = next((i for i in range(size) if before[i] != after[i]), size)
-    tail = 0
-    while tail < size - low and before[-1 - tail] == after[-1 - tail]:
-        tail += 1
+    low = alike(before, after)
+    size = min(len(before), len(after)) - low
+    tail = alike(before[len(before) - size :][::-1], after[len(after) - size :][::-1])
     return Difference(before, after, low, len(before) - tail, len(after) - tail)
 
 

@@ -53,8 +53,8 @@ SUMMARY = re.compile(
 )
 
 _SECTION = re.compile(
-    r"^[^\w\n]{0,8}(?:\d+\.[ \t]*)?(?:(?:overall |user(?:['’]s)? |main )?(?:goals?|objectives?|tasks?|requests?|context)"
-    r"|primary request(?: and intent)?|key (?:technical )?(?:concepts|knowledge|decisions|findings|points)"
+    r"^[^\w\n]{0,8}(?:\d+\.[ \t]*)?(?:(?:overall |user(?:['’]s)? |main )?(?:goals?|objectives?|tasks?|requests?"
+    r"|context)|primary request(?: and intent)?|key (?:technical )?(?:concepts|knowledge|decisions|findings|points)"
     r"|files?(?: and code(?: sections)?| touched| changed| modified| involved)?|(?:relevant|modified|changed) files"
     r"|errors?(?: and fixes)?|problem solving|(?:work |tasks? )?(?:done|completed|accomplished)(?: so far)?"
     r"|progress(?: so far)?|in progress|pending(?: tasks?| work)?|(?:optional )?next (?:steps?|actions?)"

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from traces.divergence_difference import alike
 from traces.divergence_words import SPEAKER
+
+MOST_LINES = 16
+"""Lines of either text that a change may span."""
+
+LEAST_ALIKE_CHARS = 64
+"""So many characters alike are no chance."""
 
 
 class Side(NamedTuple):
@@ -60,3 +67,47 @@ def message_of(side: Side) -> str:
     ahead = side.ahead.lstrip("\n")
     mark = SPEAKER.match(ahead)
     return side.head + SPEAKER.split(ahead[mark.end() :] if mark else ahead, maxsplit=1)[0].lstrip()
+
+
+def further_lines(before: Side, after: Side) -> tuple[Side, Side] | None:
+    """The first lines that differ behind equal ones, None where none do as far as is read.
+
+    Pieces of equal texts may have been given different lengths where the provider's count is spread over them.
+    """
+    a, b = before.ahead, after.ahead
+    shared = alike(a, b)
+    if shared == min(len(a), len(b)):
+        return None
+    start = a.rfind("\n", 0, shared) + 1
+    lines = [text[start : text.find("\n", shared) + 1 or len(text)] for text in (a, b)]
+    sides = [
+        side._replace(text=line, line=line, head=side.head + side.ahead[:start], ahead=side.ahead[start:])
+        for side, line in zip((before, after), lines, strict=True)
+    ]
+    return sides[0], sides[1]
+
+
+def changed_lines(before: Side, after: Side) -> tuple[Side, Side] | None:
+    """The two sides cut to the lines that changed, where the texts of both begin alike and go on alike behind these.
+
+    For prompts whose units are no tokens: there a text that changed anywhere differs as a whole.
+    """
+    a, b = before.ahead, after.ahead
+    shared = alike(a, b)
+    start = a.rfind("\n", 0, shared) + 1
+    if shared < LEAST_ALIKE_CHARS and start == 0:
+        return None
+    told = (a[start:].splitlines(True), b[start:].splitlines(True))
+    for lines in range(1, 2 * MOST_LINES):
+        for i in range(max(0, lines - MOST_LINES), min(lines, MOST_LINES) + 1):
+            rest = ["".join(text[cut : cut + MOST_LINES]) for text, cut in zip(told, (i, lines - i), strict=True)]
+            if alike(*rest) >= LEAST_ALIKE_CHARS or (rest[0] == rest[1] != ""):
+                return _cut(before, start, told[0], i), _cut(after, start, told[1], lines - i)
+    return None
+
+
+def _cut(side: Side, start: int, lines: list[str], count: int) -> Side:
+    return side._replace(
+        text="".join(lines[:count]), line=lines[0] if count else "", ahead=side.ahead[start:],
+        head=side.head + side.ahead[:start],
+    )  # fmt: skip

@@ -14,8 +14,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from traces.divergence_kinds import name_kind
+from traces.divergence_pieces import are_pieces, name_pieces, piece_behind
 from traces.divergence_shapes import cut_short, in_last, last_tail, shape_of
-from traces.divergence_sides import Side
+from traces.divergence_sides import Side, further_lines
 from traces.divergence_spans import END_TOKENS, LOOK_BACK_TOKENS, Span, span_of
 from traces.divergence_units import (
     MERGED_TOKENS,
@@ -124,19 +125,10 @@ def _place(
             behind = message_end(k, at)
             told = text_of(k, behind, min(message_end(k, behind), behind + READ_UNITS), words)
             after = after._replace(following=told or "")
-        kept = words is not None and "image" not in (role_q, role_k)
-        kept = kept and not (q.explicit[at:].any() or k.explicit[at:].any())
-        kept = kept and any(_piece_behind(units, span.line, words) > span.line for units in (q, k))
-        if kept and before.ends and before.ahead and after.ahead.startswith(before.ahead):
-            kind = None  # the earlier text goes on
-        elif (
-            kept
-            and span.alike
-            and not (_begins(q, span.line, span.cut_q, words) or _begins(k, span.line, span.cut_k, words))
-        ):
-            kind = None  # a piece was given another length, and its text is the same
+        if words is not None and are_pieces(q, k, at, span.line, words):
+            kind = name_pieces(q, k, span.line, words, before, after, shape)
         elif before.text and before.text == after.text:
-            further = _further(before, after)
+            further = further_lines(before, after)
             kind = None if further is None else name_kind(*further, shape)
         else:
             kind = name_kind(before, after, shape)
@@ -164,7 +156,7 @@ def _side(units: Units, span: Span, first: int, cut: int, at: int, words: Vocabu
     text = "" if cut == line else text_of(units, line, min(cut, line + READ_UNITS), words)
     if text is None and words is not None and role != "image" and not units.explicit[line:cut].any():
         # the end of a piece that was given fewer tokens in the other prompt: what changed is behind it
-        first = cut = _piece_behind(units, line, words)
+        first = cut = piece_behind(units, line, words)
         text = text_of(units, line, min(cut, line + READ_UNITS), words)
     shown = text_of(units, line, min(first, cut, line + READ_UNITS), words) or ""
     ahead = text_of(units, line, line + AHEAD_UNITS, words) or ""
@@ -173,39 +165,6 @@ def _side(units: Units, span: Span, first: int, cut: int, at: int, words: Vocabu
     if role == "unknown":
         head = "" if SPEAKER.match(ahead.lstrip("\n")) else SPEAKER.split(head)[-1].lstrip("\n")
     return Side(role, text, shown, ahead, line + AHEAD_UNITS >= len(units.id), head)
-
-
-def _begins(units: Units, line: int, cut: int, words: Vocabulary | None) -> bool:
-    """Whether a piece of known text begins in a stretch."""
-    begins = units.id[line:cut][units.starts[line:cut]].tolist() if words is not None else []
-    return any(words is not None and words.kept.get(int(key)) is not None for key in begins)
-
-
-def _piece_behind(units: Units, line: int, words: Vocabulary | None) -> int:
-    """Where the first piece of known text ends that begins at `line` or soon behind it; `line` where there is none."""
-    begins = (line + np.flatnonzero(units.starts[line : line + 2 * READ_UNITS])).tolist()
-    for at, end in zip(begins[:4], [*begins[1:], len(units.starts)], strict=False):
-        if words is not None and words.kept.get(int(units.id[at])) is not None:
-            return int(end)
-    return line
-
-
-def _further(before: Side, after: Side) -> tuple[Side, Side] | None:
-    """The first lines that differ behind equal ones, None where none do as far as is read.
-
-    Pieces of equal texts may have been given different lengths where the provider's count is spread over them.
-    """
-    a, b = before.ahead, after.ahead
-    alike = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-    if alike == min(len(a), len(b)):
-        return None
-    start = a.rfind("\n", 0, alike) + 1
-    lines = [text[start : text.find("\n", alike) + 1 or len(text)] for text in (a, b)]
-    sides = [
-        side._replace(text=line, line=line, head=side.head + side.ahead[:start], ahead=side.ahead[start:])
-        for side, line in zip((before, after), lines, strict=True)
-    ]
-    return sides[0], sides[1]
 
 
 def _part_start(units: Units, line: int) -> int:
