@@ -16,6 +16,9 @@ from analysis.warehouse import Warehouse
 COMPACTION = ("compaction",)
 REWRITTEN = REWRITING
 
+KEEPING = ("edit", "system_change", "tail")
+"""Rewrites that send the rest of the history again; one that is unrelated does where it is told to go on alike."""
+
 
 def undoing(warehouse: Warehouse, question: Question, found: Misses, kinds: tuple[str, ...]) -> Undone:
     """How to undo every change of these transitions.
@@ -26,7 +29,8 @@ def undoing(warehouse: Warehouse, question: Question, found: Misses, kinds: tupl
     A rewritten history by q's prompt up to y + min(n − x, m − y), and what this one has behind x + min(n − x, m − y):
     q's text stands where other text stood, and the rest follows. A compaction behind whose first change most goes on
     alike is a rewritten history, and so is a fork or rewind that is a divergence (`analysis.divergences.parted`): a
-    change that is taken back. Rewrites that lose nothing stay.
+    change that is taken back. Rewrites that lose nothing stay. Where compactions are undone, a rewrite sends what they
+    brought back again with the rest of the history.
 
     Args:
         warehouse, question: the dataset, and the arrivals that are asked for; its window and filters do not matter.
@@ -56,11 +60,20 @@ def undoing(warehouse: Warehouse, question: Question, found: Misses, kinds: tupl
         mine = rewritten & (found.rows["lost_tokens"].to_numpy() > 0) & (previous >= 0) & known
         step = np.minimum(n - x, m - y)
         upto, behind = y + step, x + step
+    again = np.full(count, -1, np.int64)
+    if kinds == COMPACTION:
+        goes_on = transition.is_in(list(KEEPING)).fill_null(False).to_numpy() | (x > shared) | (y > shared)
+        again = np.where(rewritten & goes_on & known, previous, -1)
     nothing = np.zeros(count, np.int64)
     return Undone(
-        np.where(mine, previous, -1), np.where(mine, np.minimum(shared, behind), nothing),
-        np.where(mine, upto, nothing), np.where(mine, behind, nothing),
-    )  # fmt: skip
+        previous=np.where(mine, previous, -1),
+        shared=np.where(mine, np.minimum(shared, x), nothing),
+        own_place=np.where(mine, x, nothing),
+        place=np.where(mine, np.minimum(y, upto), nothing),
+        upto=np.where(mine, upto, nothing),
+        behind=np.where(mine, behind, nothing),
+        carried=again,
+    )
 
 
 def _resumed(

@@ -18,6 +18,9 @@ from traces.prefixes import LEAF_BASE, ROOT_BASE, VIRTUAL, Batch, PrefixTree
 NODE_BITS = np.uint64(32)
 """A unit's id in the new tree: its old node, and its place in it."""
 
+CARRIED = np.uint64(1 << 63)
+"""Of ids of history that is sent again behind another change: the row that did it first, and the place."""
+
 Rows = NDArray[np.int64]
 
 
@@ -26,15 +29,22 @@ class Undone(NamedTuple):
 
     Attributes:
         previous: the request whose prompt this one goes on from instead.
-        shared: tokens that both share, at most `behind`.
+        shared: tokens that both share, at most `own_place`.
+        own_place, place: from where both go on alike behind the change, in this prompt and in the previous one; at most
+            `behind` and `upto`.
         upto: leading tokens of the previous prompt that this one then has.
         behind: its own tokens from there on follow them.
+        carried: a request whose history this one sends again behind a change that stays, so what undone changes brought
+            to it belongs to this prompt too, as new tokens; -1 none.
     """
 
     previous: Rows
     shared: Rows
+    own_place: Rows
+    place: Rows
     upto: Rows
     behind: Rows
+    carried: Rows
 
 
 class Workload(NamedTuple):
@@ -127,7 +137,8 @@ def _moved(at: Any, to: Any, link: Any, head: Any, token: Any) -> Any:
 @njit(cache=True)
 def _plan(
     parent: Any, start: Any, end: Any, leaf: Any, order: Any, match_row: Any, match_tokens: Any,
-    previous: Any, shared: Any, upto: Any, behind: Any, left_out: Any, tolerance: Any, chance: Any, write: Any,
+    previous: Any, shared: Any, own_place: Any, place: Any, upto: Any, behind: Any, carried: Any,
+    left_out: Any, tolerance: Any, chance: Any, write: Any,
     out_row: Any, out_base: Any, out_keep: Any, out_first: Any, value: Any, size: Any,
 ) -> Any:  # fmt: skip
     """Base, kept tokens and runs of every prompt; with `write` false only counts (rows, runs)."""
@@ -151,7 +162,7 @@ def _plan(
             base = np.int64(-1)
         keep = np.int64(0)
         top: Any = np.int64(-1)
-        if marks + 2 > len(at):
+        if marks + 3 > len(at):
             at, to, link = _longer(at), _longer(to), _longer(link)
         if base >= 0:
             top = head[base]
@@ -161,11 +172,16 @@ def _plan(
                     top = link[top]
                 top = head[base]
             keep = _moved(at, to, link, top, upto[row] if undo else own)
+            middle = _moved(at, to, link, top, place[row]) if undo else keep
             there = _moved(at, to, link, top, alike)
             while top >= 0 and at[top] >= alike:
                 top = link[top]
             if _moved(at, to, link, top, alike) != there:
                 at[marks], to[marks], link[marks] = alike, there, top
+                top = marks
+                marks += 1
+            if undo and own_place[row] < own:
+                at[marks], to[marks], link[marks] = own_place[row], middle, top
                 top = marks
                 marks += 1
             if undo:
@@ -174,6 +190,20 @@ def _plan(
                 marks += 1
         if write:
             out_row[rows], out_base[rows], out_keep[rows], out_first[rows] = row, base, keep, runs
+        length = keep
+        again = carried[row]
+        if again >= 0 and placed[again] and not undo:
+            m = end[leaf[again]]
+            brought = _moved(at, to, link, head[again], m) - m - (keep - own)
+            if brought > 0:
+                if write:
+                    value[runs] = CARRIED | (np.uint64(row) << NODE_BITS)
+                    size[runs] = brought
+                runs += 1
+                length += brought
+                at[marks], to[marks], link[marks] = own, length, top
+                top = marks
+                marks += 1
         depth = 0
         up = node
         while up > 0 and end[up] > own:
@@ -182,7 +212,6 @@ def _plan(
             path[depth] = up
             depth += 1
             up = parent[up]
-        length = keep
         for i in range(depth - 1, -1, -1):
             part = path[i]
             begin = max(start[part], own)

@@ -75,6 +75,62 @@ def test_without_compaction_is_the_trace_that_keeps_everything(tmp_path: Path, s
     assert told["as_is"][1] < again["as_is"][1]
 
 
+def test_what_was_kept_is_sent_again_behind_a_change_of_the_head(tmp_path: Path) -> None:
+    rng = random.Random(4)
+    turns = [text(rng, 12) for _ in range(16)]
+
+    def rows(compact: bool) -> list[dict[str, Any]]:
+        return [
+            {
+                "ts": 1_790_000_000 + 10 * k,
+                "session_id": "s",
+                "prompt": ("mode: plan\n" if k < 12 else "mode: code\n")
+                + HEAD
+                + "".join(turns[6 if compact and k > 6 else 0 : k]),
+            }
+            for k in range(1, 17)
+        ]
+
+    told, kept = figures(tmp_path / "was", rows(True), 1), figures(tmp_path / "kept", rows(False), 1)
+    assert told["without_compaction"] == kept["as_is"]
+
+
+def mixed(seed: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+    """Sessions with compactions, changed heads and lines: as they were, without compactions, without changes."""
+    rng = random.Random(seed)
+    was, kept, clean = [], [], []
+    at = 1_790_000_000.0
+    for session in range(3):
+        head, parts = HEAD, [text(rng, 10)]
+        whole, plain = list(parts), list(parts)
+        for turn in range(14):
+            at += 10
+            for rows, prompt in ((was, head + "".join(parts)), (kept, head + "".join(whole)),
+                                 (clean, HEAD + "".join(plain))):  # fmt: skip
+                rows.append({"ts": at, "session_id": f"s{session}", "prompt": prompt})
+            what, fresh = rng.random(), text(rng, rng.randint(3, 12))
+            if what < 0.12 and sum(map(len, parts)) > 3000:
+                parts, plain, whole = [fresh], [fresh], [*whole, fresh]
+                continue
+            if what < 0.24:
+                head = f"mode: {rng.choice('ab')}{turn}\n{HEAD}"
+            elif what < 0.36 and len(parts) > 2:
+                i = rng.randrange(len(parts) - 1)
+                other = text(rng, 1) + parts[i][34:]
+                whole[whole.index(parts[i])] = parts[i] = other
+            for turns in (parts, whole, plain):
+                turns.append(fresh)
+    return was, kept, clean
+
+
+@pytest.mark.parametrize("seed", [101, 102, 103])
+def test_each_kind_of_change_is_undone_among_others(tmp_path: Path, seed: int) -> None:
+    was, kept, clean = mixed(seed)
+    told = figures(tmp_path / "was", was, 1)
+    assert told["without_compaction"] == figures(tmp_path / "kept", kept, 1)["as_is"] != told["as_is"]
+    assert told["without_edits"] == figures(tmp_path / "clean", clean, 1)["as_is"] != told["as_is"]
+
+
 def test_a_summary_that_the_source_names_is_left_out(tmp_path: Path) -> None:
     rng = random.Random(5)
     turns = [text(rng, 20) for _ in range(12)]
@@ -159,7 +215,7 @@ def test_nothing_undone_is_the_workload_as_it_was(prompts: list[str | None], blo
     match = longest_matches(tree.parent, tree.start, tree.end, tree.leaf, order, times, paths)
     none = np.full(len(prompts), -1, np.int64)
     made = undone_workload(
-        tree.parent, tree.start, tree.end, tree.leaf, order, match.row, match.tokens, Undone(none, none, none, none),
+        tree.parent, tree.start, tree.end, tree.leaf, order, match.row, match.tokens, Undone(*[none] * 7),
         np.zeros(len(tree.parent), np.bool_), np.zeros(len(prompts)), 0,
     )  # fmt: skip
     before = reuse(tree.parent, tree.start, tree.end, tree.leaf, order, times, block).hit_blocks
@@ -177,7 +233,7 @@ def test_undone_prompts_are_those_told_again(prompts: list[str], block: int, ran
     order, times = np.arange(len(prompts)), np.zeros(len(prompts))
     paths = heavy_paths(tree.parent, tree.start)
     match = longest_matches(tree.parent, tree.start, tree.end, tree.leaf, order, times, paths)
-    undone = Undone(*(np.full(len(prompts), -1, np.int64) for _ in range(4)))
+    undone = Undone(*(np.full(len(prompts), -1, np.int64) for _ in range(7)))
     names = [[prompt[: i + 1] for i in range(len(prompt))] for prompt in prompts]  # a token is its path
     again: list[list[str]] = []
     where: list[list[int]] = []  # for every place of a prompt, how much of the new one lies before it
@@ -189,7 +245,7 @@ def test_undone_prompts_are_those_told_again(prompts: list[str], block: int, ran
             shared = naive.lcp(prompts[base], prompt)
             behind = random.randint(shared, len(prompt))
             keep = random.randint(shared, len(prompts[base]))
-            for column, value in zip(undone, (base, shared, keep, behind), strict=True):
+            for column, value in zip(undone, (base, shared, shared, shared, keep, behind, -1), strict=True):
                 column[row] = value
         start = where[base][keep] if base >= 0 else 0
         again.append((again[base][:start] if base >= 0 else []) + names[row][behind:])
