@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from traces.divergence_inserts import is_block, is_reminder
 from traces.divergence_kinds import name_kind
-from traces.divergence_sides import Shape, Side, changed_lines, further_lines
+from traces.divergence_sides import LEAST_ALIKE_CHARS, Shape, Side, changed_lines, further_lines
 from traces.divergence_units import READ_UNITS, TEMPLATE, Units, Vocabulary, role_at, text_of
 from traces.records import ROLES
 
@@ -45,10 +46,20 @@ def name_pieces(
         return None  # the earlier text goes on
     sides = [_side(units, at, role, words) for units, at, role in zip((q, k), other, roles, strict=True)]
     cut = changed_lines(before, after) or changed_lines(*sides)
+    if cut is None and (_put_in(after, before) or _put_in(before, after)):
+        return "reminder"
     if cut is None:
         further = further_lines(before, after) if before.text == after.text else (before, after)
         return None if further is None else name_kind(*further, shape)
     return name_kind(*cut, shape._replace(resumed=True, dropped=min(shape.dropped, 0)))
+
+
+def _put_in(more: Side, less: Side) -> bool:
+    """Whether one prompt has a reminder more as a message, and goes on behind it with what the other has there."""
+    if more.role not in ("user", "system") or not more.text or not (is_reminder(more.text) or is_block(more.text)):
+        return False
+    rest = more.ahead.removeprefix(more.text)
+    return rest != more.ahead and bool(less.ahead) and rest.startswith(less.ahead[:LEAST_ALIKE_CHARS])
 
 
 def _other_pieces(q: Units, k: Units, line: int, words: Vocabulary) -> tuple[int, int] | None:
