@@ -57,10 +57,14 @@ def by_session(warehouse: Warehouse, frame: pl.DataFrame, columns: list[str]) ->
     return sums.agg(pl.col(columns).sum()).select(columns).to_numpy().astype(np.float64)
 
 
-def group_rates(warehouse: Warehouse, question: Question, found: Misses, axis: str = "all") -> pl.DataFrame:
-    """The hit rate of each group of an axis with its interval and other weights (`analysis.bootstrap.rates_by_group`),
-    by group."""
+def group_rates(
+    warehouse: Warehouse, question: Question, found: Misses, axis: str = "all", only: tuple[str, ...] | None = None
+) -> pl.DataFrame:
+    """The hit rate of each group of an axis (or of those named in `only`) with its interval and under other weights, by
+    group: `analysis.bootstrap.rates_by_group`."""
     rows = found.rows.join(groups(warehouse, question, axis), on="row", how="inner", maintain_order="left")
+    if only is not None:
+        rows = rows.filter(pl.col("group").is_in(only))
     session = warehouse.loaded().session[rows["row"].to_numpy()]
     alone = pl.when(pl.col("session") < 0).then(-1 - pl.col("row")).otherwise("session")
     return rates_by_group(rows.with_columns(session=pl.Series(session)).with_columns(session=alone)).sort("group")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -82,19 +83,34 @@ def _let_it_be_drawn() -> None:
         time.sleep(DRAWING_S)
 
 
-def downloads(key: str, frame: pl.DataFrame, asked: Asked, query: str, command: str, chart: Any = None) -> None:
-    """The row under a chart or table. Files are made when they are asked for."""
+def downloads(
+    key: str,
+    frame: pl.DataFrame | Callable[[], pl.DataFrame],
+    asked: Asked,
+    query: str,
+    command: str,
+    chart: Any = None,
+    means: str = "",
+) -> None:
+    """The row under a chart or table. Files are made when they are asked for, and so is `frame` where it is a function.
+
+    `means` says what a table is that no query of the catalogue gives; `query` is empty then.
+    """
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         files(key, frame, asked, chart)
         with st.popover("How is this computed?", type="tertiary", icon=":material/function:"):
-            _explained(query, command)
+            _explained(query, command, means)
 
 
-def files(key: str, frame: pl.DataFrame, asked: Asked, chart: Any = None) -> None:
+def files(key: str, frame: pl.DataFrame | Callable[[], pl.DataFrame], asked: Asked, chart: Any = None) -> None:
     """The buttons for CSV, Parquet and, with a chart, PNG."""
     name = f"{asked.known.name.replace('/', '-').replace(' ', '-')}-{key}"
-    _button(f"{name}.csv", "CSV", lambda: frame.write_csv(), "text/csv", key)
-    _button(f"{name}.parquet", "Parquet", lambda: _parquet(frame), "application/vnd.apache.parquet", key)
+
+    def made() -> pl.DataFrame:
+        return frame() if callable(frame) else frame
+
+    _button(f"{name}.csv", "CSV", lambda: made().write_csv(), "text/csv", key)
+    _button(f"{name}.parquet", "Parquet", lambda: _parquet(made()), "application/vnd.apache.parquet", key)
     if chart is not None:
         _button(f"{name}.png", "PNG", lambda: _png(chart), "image/png", key)
 
@@ -118,15 +134,16 @@ def _png(chart: Any) -> bytes:
     return charts.png(chart)
 
 
-def _explained(query: str, command: str) -> None:
+def _explained(query: str, command: str, means: str) -> None:
     from analysis.catalog import queries
 
-    found = queries()[query]
-    st.markdown(found.help)
+    found = queries().get(query)
+    st.markdown(means or (found.help if found else ""))
     st.markdown("The same on the command line:")
     st.code(command, language="bash", wrap_lines=True)
-    st.markdown("The query:")
-    st.code(found.sql, language="sql", height=260)
+    if found:
+        st.markdown("The query:")
+        st.code(found.sql, language="sql", height=260)
 
 
 COLUMNS: dict[str, tuple[str, Any]] = {

@@ -1,4 +1,4 @@
-"""The tables of the page Why: sessions, transitions, divergences, the provider's cache, what-ifs."""
+"""The tables of the page Why about prompts: transitions, divergences, what-ifs."""
 
 from __future__ import annotations
 
@@ -7,20 +7,24 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from app import figures, formats
+from app.why_grid import Heading, exact_rate, grid, interval
 
 if TYPE_CHECKING:
     from analysis.misses import Misses
     from app.sidebar import Asked
 
+SMALL_SESSIONS = 20
 WHAT_IFS = {
-    "as_is": "As it is",
-    "block_size": "Block size",
-    "ttl": "Unbounded cache with a TTL",
-    "without_compaction": "Without compaction, at most",
-    "without_edits": "Without rewritten history, at most",
-    "context_cap": "Prompts cut off",
-    "output_cached": "Replies stay cached, at most",
+    "as_is": ("As it is", "exact"),
+    "block_size": ("Block size", "exact"),
+    "ttl": ("Unbounded cache with a TTL", "exact"),
+    "without_compaction": ("Without compaction", "recomputed"),
+    "without_edits": ("Without rewritten history", "recomputed"),
+    "context_cap": ("Prompts cut off", "exact"),
+    "output_cached": ("Replies stay cached", "estimate"),
 }
+"""What-if -> its name, and what its figure rests on."""
+
 KINDS = {
     "clock": "clock or date", "nonce": "random id or nonce", "working_directory": "working directory or git state",
     "tool_schema": "tool order or schema", "stripped_reasoning": "reasoning no longer sent",
@@ -33,6 +37,42 @@ KINDS = {
 def answer(asked: Asked, name: str, make: Any) -> Any:
     """What `make` gives for what is asked, made once."""
     return asked.desk.answer(f"why-{name} {asked.question!r}", make)
+
+
+def transitions(asked: Asked, found: Misses, flags: list[str]) -> None:
+    """Transitions in detail with what each loses."""
+    from analysis.transition_losses import transition_losses
+
+    frame = answer(
+        asked, f"transitions {found.causes}", lambda: transition_losses(asked.desk.warehouse, asked.question, found)
+    )
+    st.subheader("What happened between prompts", anchor=False)
+    st.caption(
+        "Tokens lost: what the session's last prompt had behind the place where this one parts from all before it."
+    )
+    rows = [
+        {
+            **row,
+            "name": row["transition"].replace("_", " "),
+            "rate": row["hit"] / row["prefix_tokens"] if row["prefix_tokens"] else None,
+        }
+        for row in frame.to_dicts()
+    ]
+    grid(
+        rows,
+        [
+            Heading("name", "Transition"), Heading("requests", "Requests", formats.count),
+            Heading("sessions", "Sessions", formats.count), Heading("prefix_tokens", "Prompt tokens", formats.tokens),
+            Heading("rate", "Hit rate", formats.rate), Heading("lost_tokens", "Tokens lost", formats.tokens),
+            Heading("losing_requests", "Requests that lose", formats.count),
+        ], "Transitions and what each loses",
+    )  # fmt: skip
+    command = asked.command("misses", *flags, "--show", "transitions", "--json")
+    means = (
+        "Transitions as the README defines them, with starts split into warm and cold, sub-agents and side requests, "
+        "and changes of model apart. Pick *transition, in detail* above for where the tokens of each went."
+    )
+    figures.downloads("transitions", frame, asked, "", command, means=means)
 
 
 def divergences(asked: Asked) -> None:
@@ -52,129 +92,71 @@ def divergences(asked: Asked) -> None:
         return
     rows = [
         {
-            "What changes": KINDS.get(row["kind"], row["kind"]),
-            "In": row["role"].replace("_", " "),
-            "Requests": formats.count(row["requests"]),
-            "Sessions": formats.count(row["sessions"]),
-            "Tokens lost": formats.tokens(row["lost_tokens"]),
-            "At token": formats.count(row["start_token_p50"]),
-            "At the same place": formats.count(row["same_place_requests"]),
-            "If removed": formats.rate(row["what_if_removed"], 2),
-            "If constant": formats.rate(row["what_if_constant"], 2),
-            "If at the end": formats.rate(row["what_if_moved_to_end"], 2),
+            **row,
+            "name": KINDS.get(row["kind"], row["kind"]),
+            "few": "*" if row["sessions"] < SMALL_SESSIONS else "",
+            "part": row["role"].replace("_", " "),
+            "message": None if row["message_p50"] is None else row["message_p50"] + 1,
         }
         for row in found
     ]
-    st.dataframe(rows, hide_index=True)
-    figures.downloads("divergences", pl.DataFrame(found), asked, "misses", asked.command("misses", "--json"))
-
-
-def transitions(asked: Asked, found: Misses) -> None:
-    """Transitions in detail with what each loses."""
-    from analysis.transition_losses import transition_losses
-
-    frame = answer(
-        asked, f"transitions {found.causes}", lambda: transition_losses(asked.desk.warehouse, asked.question, found)
-    )
-    st.subheader("What happened between prompts", anchor=False)
-    rows = [
-        {
-            "Transition": row["transition"].replace("_", " "),
-            "Requests": formats.count(row["requests"]),
-            "Sessions": formats.count(row["sessions"]),
-            "Prompt tokens": formats.tokens(row["prefix_tokens"]),
-            "Hit": formats.rate(row["hit"] / row["prefix_tokens"] if row["prefix_tokens"] else None),
-            "Tokens lost": formats.tokens(row["lost_tokens"]),
-            "Requests that lose": formats.count(row["losing_requests"]),
-        }
-        for row in frame.to_dicts()
-    ]
-    st.dataframe(rows, hide_index=True)
-
-
-def sessions(asked: Asked, found: Misses) -> None:
-    """The sessions to look at first."""
-    frame = asked.desk.query("missing_sessions", asked.question, causes=found.causes, most=20)
-    if frame.is_empty():
-        return
-    st.subheader("Sessions to look at first", anchor=False)
-    rows = [
-        {
-            "Session": str(row["session_id"]),
-            "Type": row["trajectory_type"] or formats.UNKNOWN,
-            "Requests": formats.count(row["requests"]),
-            "Hit rate": formats.rate(row["hit_rate"]),
-            "Tokens lost": formats.tokens(row["lost_tokens"]),
-            "What brings them back": row["what_brings_it_back"],
-        }
-        for row in frame.to_dicts()
-    ]
-    st.dataframe(rows, hide_index=True)
-    command = asked.command("query", "missing_sessions")
-    figures.downloads("missing-sessions", frame, asked, "missing_sessions", command)
-
-
-def provider(asked: Asked, found: Misses) -> None:
-    """Reported against achievable, with a cause for every loss, and how often the provider's cache survived."""
-    from analysis.provider_gap import provider_gap
-
-    rows = answer(asked, "provider", lambda: provider_gap(asked.desk.warehouse, asked.question, found, "model"))
-    if not rows:
-        return
-    st.subheader("Reported by the provider against achievable", anchor=False)
-    shown = []
-    for row in rows:
-        causes = ", ".join(
-            f"{cause.replace('_', ' ')} {formats.tokens(n)}" for cause, n in row["lost_by_cause"].items()
-        )
-        shown.append(
-            {
-                "Model": row["group"],
-                "Requests": formats.count(row["requests"]),
-                "Achievable": formats.rate(row["achievable_rate"]),
-                "Reported": formats.rate(row["reported_rate"]),
-                "Gap": formats.points(row["gap_rate"]),
-                "Tokens lost to": causes or formats.UNKNOWN,
-                "Above achievable": formats.count(row["above_ceiling_requests"]),
-            }
-        )
-    st.dataframe(shown, hide_index=True)
-    frame = asked.desk.query("cache_survival", asked.question)
-    if frame.is_empty():
-        return
-    st.caption("How often the provider's cache outlived the time to the session's next request:")
-    st.dataframe(
+    grid(
+        rows,
         [
-            {
-                "Time between": row["gap"],
-                "Requests": formats.count(row["pairs"]),
-                "Survived": formats.rate(row["survived"] / row["pairs"]),
-                "Tokens lost": formats.tokens(row["lost_tokens"]),
-            }
-            for row in frame.to_dicts()
-        ],
-        hide_index=True,
-    )
-    figures.downloads("survival", frame, asked, "cache_survival", asked.command("query", "cache_survival"))
+            Heading("name", "What changes"), Heading("part", "In"),
+            Heading("lost_tokens", "Tokens lost", formats.tokens), Heading("requests", "Requests", formats.count),
+            Heading("sessions", "Sessions", formats.count), Heading("few", "Few"),
+            Heading("message", "Message", formats.count, "Which message part it is in (median), the first being 1."),
+            Heading("start_token_p50", "At token", formats.count, "Where the prompts part (median)."),
+            Heading("same_place_requests", "At the same place", formats.count, "Requests at the commonest place."),
+            Heading("what_if_removed", "If removed", exact_rate),
+            Heading("what_if_constant", "If constant", exact_rate),
+            Heading("what_if_moved_to_end", "If at the end", exact_rate),
+        ], "Divergences",
+    )  # fmt: skip
+    if any(row["sessions"] < SMALL_SESSIONS for row in found):
+        st.caption("\\* in fewer than 20 sessions.")
+    command = asked.command("misses", "--show", "divergences", "--json")
+    figures.downloads("divergences", pl.DataFrame(found, infer_schema_length=None), asked, "", command, means=(
+        "Consecutive prompts of a session are compared token by token. The what-ifs change the lines in every prompt, "
+        "build the tree of prompts anew and count its hits."
+    ))  # fmt: skip
 
 
 def what_ifs(asked: Asked, found: Misses) -> None:
     """What would change the ceiling."""
+    from analysis.intervals import what_if_intervals
     from analysis.what_ifs import what_if_table
 
-    frame = answer(asked, "what-ifs", lambda: what_if_table(asked.desk.warehouse, asked.question, found))
+    warehouse, question = asked.desk.warehouse, asked.question
+    frame = answer(
+        asked, "what-ifs",
+        lambda: what_if_intervals(warehouse, question, found, what_if_table(warehouse, question, found)),
+    )  # fmt: skip
     st.subheader("What would change the ceiling", anchor=False)
+    st.caption("Of an unbounded cache. 95 % intervals where the hits of each session are at hand, else a dash.")
     rows = [
         {
-            "What if": WHAT_IFS[row["what_if"]],
-            "Value": _value(row["what_if"], row["value"]),
-            "Ceiling": formats.rate(row["hit_rate"], 2),
-            "Difference": formats.points(row["difference"]),
+            **row,
+            "name": WHAT_IFS.get(row["what_if"], (row["what_if"].replace("_", " "), ""))[0],
+            "basis": WHAT_IFS.get(row["what_if"], ("", "–"))[1],
+            "at": _value(row["what_if"], row["value"]),
+            "interval": interval(row["low"], row["high"]),
         }
         for row in frame.to_dicts()
     ]
-    st.dataframe(rows, hide_index=True)
-    figures.downloads("what-ifs", frame, asked, "misses", asked.command("misses", "--json"))
+    grid(
+        rows,
+        [
+            Heading("name", "What if"), Heading("at", "Value"), Heading("hit_rate", "Ceiling", exact_rate),
+            Heading("interval", "95 % interval"), Heading("difference", "Difference", formats.points),
+            Heading("prefix_tokens", "Prompt tokens", formats.tokens), Heading("basis", "Basis"),
+        ], "What would change the ceiling",
+    )  # fmt: skip
+    notes = {row["name"]: row.get("note") for row in rows}
+    means = "\n".join(f"- **{name}**: {note}" for name, note in notes.items() if note)
+    command = asked.command("misses", "--show", "what-ifs", "--json")
+    figures.downloads("what-ifs", frame, asked, "", command, means=means)
 
 
 def _value(name: str, value: float | None) -> str:
