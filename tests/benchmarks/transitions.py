@@ -84,7 +84,7 @@ def opened(path: Path, scratch: Path) -> Warehouse:
 def diagnosis(warehouse: Warehouse) -> list[str]:
     """What is told of each request row, marks hidden; "unknown" without a prompt."""
     found = hidden(warehouse.loaded(), warehouse.arrived(Question().arrivals))
-    return ["unknown" if kind == "unknown" else told(kind, step) for kind, step in zip(*found, strict=True)]
+    return ["unknown" if "unknown" in (kind, step) else told(kind, step) for kind, step in zip(*found, strict=True)]
 
 
 def marked_pairs(path: Path, scratch: Path) -> list[Pair]:
