@@ -13,6 +13,10 @@ from app import formats
 SMALL_NOTE = "\\* fewer than 20 sessions: the interval says little."
 
 
+WHOLE_ROWS = 30
+"""Tables of up to so many rows are shown whole; longer ones scroll."""
+
+
 class Heading(NamedTuple):
     """A column: its key in the rows, its heading, how a number is written (None: text), and a help text."""
 
@@ -31,7 +35,7 @@ def interval(low: float | None, high: float | None) -> str:
     """A 95 % interval; a dash where there is none."""
     if low is None or high is None:
         return formats.UNKNOWN
-    return f"{formats.rate(low)} – {formats.rate(high)}"
+    return f"{formats.rate(low).removesuffix(f'{formats.SPACE}%')} – {formats.rate(high)}"
 
 
 def grid(rows: Sequence[dict[str, Any]], columns: Sequence[Heading], alt: str, key: str | None = None) -> None:
@@ -52,7 +56,10 @@ def grid(rows: Sequence[dict[str, Any]], columns: Sequence[Heading], alt: str, k
         )
         for column in shown
     }
-    st.dataframe(styler, hide_index=True, column_config=config, alt=alt, key=key)
+    height: Any = "content" if len(rows) <= WHOLE_ROWS else "auto"
+    st.dataframe(
+        styler, hide_index=True, column_config=config, alt=alt, key=key, height=height, placeholder=formats.UNKNOWN
+    )
 
 
 def _written(write: Callable[[Any], str]) -> Callable[[Any], str]:

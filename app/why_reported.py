@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from analysis.misses import Misses
     from app.sidebar import Asked
 
-CAUSE_NAMES = {"ttl_5m": "TTL, over 5 min", "ttl_1h": "TTL, over 1 h"}
+CAUSE_NAMES = {"ttl_5m": "TTL, over 5 min", "ttl_1h": "TTL, over 1 h", "unobserved_head": "unseen head"}
 MOST = 200
 
 
@@ -41,8 +41,8 @@ def provider(asked: Asked, found: Misses, flags: list[str]) -> None:
     reasons = _met(rows, "above_by_reason")
     shown = [_row(row, told.get(row["group"], {}), causes, reasons) for row in rows]
     st.caption(
-        "Achievable: shared with an earlier prompt, to the token. The gap is tokens lost, by cause, less those read "
-        "above what is known to be shared: a counting problem, or a head that is not in the files. It is not clamped."
+        "Achievable: shared with an earlier prompt, to the token. The gap is what was lost, less what was read above "
+        "what is known to be shared: a counting problem, or a head that is not in the files. It is not clamped."
     )
     grid(
         shown[:MOST],
@@ -51,11 +51,9 @@ def provider(asked: Asked, found: Misses, flags: list[str]) -> None:
             Heading("achievable_rate", "Achievable", formats.rate), Heading("achievable", "95 % interval"),
             Heading("reported_rate", "Reported", formats.rate), Heading("reported", "95 %, reported"),
             Heading("gap_rate", "Gap", formats.points),
-            *(Heading(f"lost {c}", f"Lost: {_named(c)}", formats.tokens, CAUSES.get(c)) for c in causes),
-            *(Heading(f"above {r}", f"Above: {_named(r)}", formats.tokens, ABOVE_REASONS.get(r)) for r in reasons),
-            Heading("above_ceiling_requests", "Requests above", formats.count),
         ], "Reported against achievable",
     )  # fmt: skip
+    _tokens(shown[:MOST], str(axis), causes, reasons)
     if len(rows) > MOST:
         st.caption(f"The {MOST} that lose most of {formats.count(len(rows))}; all are in the files.")
     if any("*" in row["group"] for row in shown):
@@ -67,6 +65,26 @@ def provider(asked: Asked, found: Misses, flags: list[str]) -> None:
     lines = "\n".join(f"- **{_named(name)}**: {text}" for name, text in {**CAUSES, **ABOVE_REASONS}.items())
     figures.downloads("reported", flat, asked, "", command, means=f"The first that fits, in this order:\n\n{lines}")
     _survival(asked)
+
+
+def _tokens(rows: list[dict[str, Any]], axis: str, causes: list[str], reasons: list[str]) -> None:
+    """The gap in tokens: lost by cause, and read above what is known to be shared, by why."""
+    from analysis.provider_gap import ABOVE_REASONS, CAUSES
+
+    if not causes and not reasons:
+        return
+    st.caption(
+        "The gap in tokens: what was not read, by cause, and what was read above what is known to be shared, by why."
+    )
+    grid(
+        rows,
+        [
+            Heading("group", axis.capitalize()), Heading("gap_tokens", "Gap", formats.tokens),
+            *(Heading(f"lost {c}", _capital(_named(c)), formats.tokens, CAUSES.get(c)) for c in causes),
+            *(Heading(f"above {r}", f"Above: {_named(r)}", formats.tokens, ABOVE_REASONS.get(r)) for r in reasons),
+            *([Heading("above_ceiling_requests", "Requests above", formats.count)] if reasons else []),
+        ], "The gap in tokens by cause",
+    )  # fmt: skip
 
 
 def _met(rows: list[dict[str, Any]], column: str) -> list[str]:
@@ -82,6 +100,10 @@ def _named(cause: str) -> str:
     return CAUSE_NAMES.get(cause, cause.replace("_", " "))
 
 
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def _row(row: dict[str, Any], ends: dict[str, Any], causes: list[str], reasons: list[str]) -> dict[str, Any]:
     small = 1 < ends.get("sessions", 0) < 20
     return {
@@ -92,6 +114,7 @@ def _row(row: dict[str, Any], ends: dict[str, Any], causes: list[str], reasons: 
         "reported_rate": row["reported_rate"],
         "reported": interval(ends.get("reported_low"), ends.get("reported_high")),
         "gap_rate": row["gap_rate"],
+        "gap_tokens": row["gap_tokens"],
         **{f"lost {cause}": row["lost_by_cause"].get(cause, 0) for cause in causes},
         **{f"above {reason}": row["above_by_reason"].get(reason, 0) for reason in reasons},
         "above_ceiling_requests": row["above_ceiling_requests"],

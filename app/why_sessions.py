@@ -20,7 +20,13 @@ SHORT = {
     "wait": "Wait for the running prompt", "keep_history": "Keep the history", "go_on_from_last": "Go on from the last",
     "cache_marks": "Cache marks", "provider_rules": "Provider's minimum or step", "unexplained": "Not known",
 }  # fmt: skip
-"""Remedy -> heading."""
+"""Remedy -> its name."""
+COLUMNS = {
+    "longer_ttl": "TTL", "more_capacity": "Capacity", "same_replica": "Routing", "wait": "Running",
+    "keep_history": "History", "go_on_from_last": "Branches", "cache_marks": "Marks", "provider_rules": "Minimum, step",
+    "unexplained": "Not known",
+}  # fmt: skip
+"""Remedy -> heading of the tokens that it would bring back."""
 
 MEANS = (
     "Shared tokens that missed are lost in the cache asked for above, or in the provider's (what it reports against "
@@ -58,6 +64,8 @@ def sessions(asked: Asked, found: Misses, flags: list[str]) -> None:
         st.info("This trace names no sessions, so none can be listed.", icon=":material/info:")
         return
     present = [row["remedy"] for row in totals]
+    if st.session_state.get("why-remedy", "all") not in ("all", *present):
+        del st.session_state["why-remedy"]  # another cache or filter, in which it brings nothing back
     chosen = st.pills(
         "Sessions that this would help", ["all", *present], default="all", key="why-remedy", required=True,
         format_func=lambda name: SHORT.get(name, "All"),
@@ -77,10 +85,10 @@ def sessions(asked: Asked, found: Misses, flags: list[str]) -> None:
         [
             Heading("session_id", "Session", str), Heading("input", "From"), Heading("trajectory_type", "Type"),
             Heading("requests", "Requests", formats.count),
-            Heading("lost_tokens", "Tokens lost", formats.tokens), Heading("what", "Most by"),
-            *(Heading(name, SHORT[name], formats.tokens, REMEDIES[name]) for name in present),
+            Heading("lost_tokens", "Tokens lost", formats.tokens), Heading("what", "Most comes back by"),
             Heading("hit_rate", "Hit rate", formats.rate, "In the cache asked for above."),
             Heading("reported_rate", "Reported", formats.rate, "What the provider reports, of the same prompts."),
+            *(Heading(name, COLUMNS[name], formats.tokens, f"Tokens: {REMEDIES[name]}.") for name in present),
         ], "Sessions by tokens lost",
     )  # fmt: skip
     only = ["--remedy", chosen] if chosen in present else []

@@ -96,7 +96,7 @@ def divergences(asked: Asked) -> None:
             "name": KINDS.get(row["kind"], row["kind"]),
             "few": "*" if row["sessions"] < SMALL_SESSIONS else "",
             "part": row["role"].replace("_", " "),
-            "message": None if row["message_p50"] is None else row["message_p50"] + 1,
+            "message": _message(row),
         }
         for row in found
     ]
@@ -121,6 +121,11 @@ def divergences(asked: Asked) -> None:
         "Consecutive prompts of a session are compared token by token. The what-ifs change the lines in every prompt, "
         "build the tree of prompts anew and count its hits."
     ))  # fmt: skip
+
+
+def _message(row: dict[str, Any]) -> int | None:
+    """Which message part, from 1; hashes do not tell where messages begin."""
+    return None if row["message_p50"] is None or row["role"] == "unknown" else row["message_p50"] + 1
 
 
 def what_ifs(asked: Asked, found: Misses) -> None:
@@ -162,4 +167,6 @@ def what_ifs(asked: Asked, found: Misses) -> None:
 def _value(name: str, value: float | None) -> str:
     if value is None:
         return formats.UNKNOWN
-    return formats.seconds(value) if name == "ttl" else f"{formats.tokens(value)} tokens"
+    if name == "ttl":
+        return formats.seconds(value)
+    return f"{formats.tokens(value)} token{'' if value == 1 else 's'}"

@@ -43,7 +43,11 @@ def _where(asked: sidebar.Asked, axis: str, flags: list[str], found: Misses) -> 
         infer_schema_length=None,
     )
     kept = whole.sort("prefix_tokens", descending=True)["group"].head(MOST_GROUPS).to_list()
-    frame = whole.filter(pl.col("group").is_in(kept))
+    if axis == "session":
+        frame = whole.join(pl.DataFrame({"group": kept}), on="group", how="right", maintain_order="right")
+    else:
+        frame = whole.filter(pl.col("group").is_in(kept))
+        kept = frame["group"].to_list()
     long = pl.concat(
         frame.select(
             "group", cause=pl.lit(name), tokens=pl.col(cause), place=pl.lit(place),
@@ -84,7 +88,7 @@ def _rates(asked: sidebar.Asked, axis: str, found: Misses, kept: list[str]) -> N
     )  # fmt: skip
     rows = [
         {**row, "name": f"{row['group']}{' *' if row['small'] else ''}", "ends": interval(row["low"], row["high"])}
-        for row in frame.to_dicts()
+        for row in sorted(frame.to_dicts(), key=lambda row: kept.index(row["group"]))
     ]
     grid(
         rows,
