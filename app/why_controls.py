@@ -42,6 +42,11 @@ def controls(asked: Asked) -> tuple[str, Cache]:
         "Blocks outlive their last use", list(TTLS), format_func=TTLS.__getitem__, key="why-ttl",
         disabled=asked.unanchored,
     )  # fmt: skip
+    if asked.unanchored:
+        st.caption(
+            "The files only tell times inside sessions. Choose *Arrivals* on the left to ask for a cache of some size, "
+            "a TTL or replicas, and to see what changes over time."
+        )
     replicas, policy, insert = _fleet(asked)
     return axis, Cache() if asked.unanchored else Cache(capacity, ttl, replicas, policy, insert)
 
@@ -65,11 +70,15 @@ def _fleet(asked: Asked) -> tuple[int | None, str | None, str]:
             format_func=lambda name: name.replace("_", " "), disabled=asked.unanchored or replicas is None,
         )  # fmt: skip
         middle.caption(POLICIES[policy])
+        durations = asked.desk.warehouse.loaded().requests["duration_s"]
+        untimed = durations.null_count() == len(durations)
         insert = right.selectbox(
             "A prompt can be hit", list(INSERTS), format_func=INSERTS.__getitem__, key="why-insert",
-            disabled=asked.unanchored, help="Once it is computed: needs the times of requests and their durations.",
+            disabled=asked.unanchored or untimed,
         )  # fmt: skip
-    return replicas, None if replicas is None else policy, insert
+        if untimed:
+            right.caption("This trace tells no durations, so no prompt is known to be in flight.")
+    return replicas, None if replicas is None else policy, "arrival" if untimed else insert
 
 
 def cache_flags(cache: Cache) -> list[str]:

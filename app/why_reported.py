@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 CAUSE_NAMES = {"ttl_5m": "TTL, over 5 min", "ttl_1h": "TTL, over 1 h", "unobserved_head": "unseen head"}
 MOST = 200
+ENDS = ("achievable_low", "achievable_high", "reported_low", "reported_high", "gap_low", "gap_high")
 
 
 def provider(asked: Asked, found: Misses, flags: list[str]) -> None:
@@ -47,7 +48,7 @@ def provider(asked: Asked, found: Misses, flags: list[str]) -> None:
     grid(
         shown[:MOST],
         [
-            Heading("group", str(axis).capitalize()), Heading("requests", "Requests", formats.count),
+            Heading("name", str(axis).capitalize()), Heading("requests", "Requests", formats.count),
             Heading("achievable_rate", "Achievable", formats.rate), Heading("achievable", "95 % interval"),
             Heading("reported_rate", "Reported", formats.rate), Heading("reported", "95 %, reported"),
             Heading("gap_rate", "Gap", formats.points),
@@ -56,11 +57,11 @@ def provider(asked: Asked, found: Misses, flags: list[str]) -> None:
     _tokens(shown[:MOST], str(axis), causes, reasons)
     if len(rows) > MOST:
         st.caption(f"The {MOST} that lose most of {formats.count(len(rows))}; all are in the files.")
-    if any("*" in row["group"] for row in shown):
+    if any(row["name"] != row["group"] for row in shown):
         st.caption("\\* fewer than 20 sessions: the interval says little. A dash: fewer than two.")
     import polars as pl
 
-    flat = pl.DataFrame(shown[: len(rows)], infer_schema_length=None)
+    flat = pl.DataFrame(shown, infer_schema_length=None).drop("name", "achievable", "reported")
     command = asked.command("misses", *flags, "--by", str(axis), "--show", "reported", "--json")
     lines = "\n".join(f"- **{_named(name)}**: {text}" for name, text in {**CAUSES, **ABOVE_REASONS}.items())
     figures.downloads("reported", flat, asked, "", command, means=f"The first that fits, in this order:\n\n{lines}")
@@ -79,7 +80,7 @@ def _tokens(rows: list[dict[str, Any]], axis: str, causes: list[str], reasons: l
     grid(
         rows,
         [
-            Heading("group", axis.capitalize()), Heading("gap_tokens", "Gap", formats.tokens),
+            Heading("name", axis.capitalize()), Heading("gap_tokens", "Gap", formats.tokens),
             *(Heading(f"lost {c}", _capital(_named(c)), formats.tokens, CAUSES.get(c)) for c in causes),
             *(Heading(f"above {r}", f"Above: {_named(r)}", formats.tokens, ABOVE_REASONS.get(r)) for r in reasons),
             *([Heading("above_ceiling_requests", "Requests above", formats.count)] if reasons else []),
@@ -107,7 +108,9 @@ def _capital(text: str) -> str:
 def _row(row: dict[str, Any], ends: dict[str, Any], causes: list[str], reasons: list[str]) -> dict[str, Any]:
     small = 1 < ends.get("sessions", 0) < 20
     return {
-        "group": f"{row['group']}{' *' if small else ''}",
+        "group": row["group"],
+        "name": f"{row['group']}{' *' if small else ''}",
+        **{name: ends.get(name) for name in ENDS},
         "requests": row["requests"],
         "achievable_rate": row["achievable_rate"],
         "achievable": interval(ends.get("achievable_low"), ends.get("achievable_high")),

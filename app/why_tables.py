@@ -169,4 +169,5 @@ def _value(name: str, value: float | None) -> str:
         return formats.UNKNOWN
     if name == "ttl":
         return formats.seconds(value)
-    return f"{formats.tokens(value)} token{'' if value == 1 else 's'}"
+    # a block of 1,024 tokens is not one of 1.02 k
+    return f"{formats.count(value) if value < 10_000 else formats.tokens(value)} token{'' if value == 1 else 's'}"
