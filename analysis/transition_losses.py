@@ -18,6 +18,9 @@ SIDE_INPUT_TOKENS = 4000
 SIDE_OUTPUT_TOKENS = 64
 """A side request (a title, a topic check) is as short as this on both sides and nothing continues it."""
 
+TAIL_SHARE = 0.02
+"""A prompt that lost no more of the previous one than this has lost its tail only."""
+
 DETAILS = (
     "warm_start",
     "cold_start",
@@ -36,7 +39,10 @@ def detailed(warehouse: Warehouse) -> pl.Series:
     first block was there already, else cold_start. A request of another model than the session's previous one is a
     model_switch: models share no KV, whatever the text. parallel_chain: a fork or rewind that continues a prompt which
     nothing had continued, so another conversation of the same session goes on. side_request: short on both sides,
-    first of its session, and the only one.
+    first of its session, and the only one. A fork or rewind by its prefix that goes on with what the session's last
+    prompt has behind a change (by its text or ids) is that prompt with a change, and called so: compaction where
+    messages were dropped or summarised, tail where it lost at most 2 % or the tolerance, else edit. Where the change
+    lies in the system prompt or the tools, by their role, it is a system_change.
     """
     loaded, kinds = warehouse.loaded(), warehouse.kinds()
     r = loaded.requests
@@ -57,6 +63,7 @@ def detailed(warehouse: Warehouse) -> pl.Series:
         goes_on=pl.Series(step == STEPS.index("continue")),
         shared=pl.Series(_shared(warehouse)),
     )
+    frame = frame.with_columns(in_place=pl.Series(_in_place(warehouse), dtype=pl.String))
     short = (pl.col("input_tokens") < SIDE_INPUT_TOKENS) & (pl.col("output_tokens") < SIDE_OUTPUT_TOKENS)
     first = pl.col("transition") == "first"
     return frame.select(
@@ -68,6 +75,8 @@ def detailed(warehouse: Warehouse) -> pl.Series:
         .then(pl.lit("warm_start"))
         .when(first)
         .then(pl.lit("cold_start"))
+        .when(pl.col("in_place").is_not_null() & ~pl.col("switched"))
+        .then("in_place")
         .when(pl.col("transition").is_in(["fork", "rewind"]) & pl.col("goes_on"))
         .then(pl.lit("parallel_chain"))
         .when("switched")
@@ -75,6 +84,30 @@ def detailed(warehouse: Warehouse) -> pl.Series:
         .otherwise("transition")
         .alias("transition")
     )["transition"]
+
+
+def _in_place(warehouse: Warehouse) -> list[str | None]:
+    """By row what a prompt is called that is its session's last one with a change, where its texts or ids show more
+    than its prefix does; null for all others."""
+    told = ["fork", "rewind", "edit", "unrelated"]
+    changed = parted(warehouse, Question()).filter(pl.col("transition").is_in(told))
+    small = pl.max_horizontal(pl.lit(TEXT_TOLERANCE_TOKENS), pl.col("previous_tokens") * TAIL_SHARE)
+    named = changed.select(
+        "row",
+        name=pl.when(pl.col("kind").is_in(["compaction", "summary"]))
+        .then(pl.lit("compaction"))
+        .when(pl.col("role").is_in(["system", "tools"]))
+        .then(pl.lit("system_change"))
+        .when(~pl.col("transition").is_in(["fork", "rewind"]))
+        .then("transition")
+        .when(pl.col("lost_tokens") <= small)
+        .then(pl.lit("tail"))
+        .otherwise(pl.lit("edit")),
+    )
+    names: list[str | None] = [None] * len(warehouse.loaded().leaf)
+    for row, name in named.iter_rows():
+        names[row] = name
+    return names
 
 
 def _shared(warehouse: Warehouse) -> Any:

@@ -92,7 +92,8 @@ def test_planted(tmp_path: Path) -> None:
     talk = [{"role": "assistant" if i % 2 else "user", "content": f"{i}: " + "told and done " * 120} for i in range(40)]
     file = tmp_path / "talk.jsonl"
     file.write_text(json.dumps({"messages": talk}), "utf-8")
-    assert table(planted_pairs([file], 3, 20, tmp_path, 0.3)) == [
+    told, read = planted_pairs([file], 3, 20, tmp_path, 0.3)
+    assert table(told) == [
         ("append", 255, 257, 255),
         ("cold start", 11, 11, 11),
         ("compaction", 8, 8, 8),
@@ -107,3 +108,6 @@ def test_planted(tmp_path: Path) -> None:
         ("tail", 3, 0, 0),
         ("warm start", 9, 9, 9),
     ]
+    # texts and roles tell changes of a prompt from branches
+    sharper = {name: numbers for name, *numbers in table(read)}
+    assert (sharper["edit"], sharper["system change"], sharper["compaction"]) == ([8, 8, 8], [6, 6, 6], [8, 9, 8])

@@ -111,8 +111,11 @@ def marked_pairs(path: Path, scratch: Path) -> list[Pair]:
     return merged((label, guess) for label, guess in zip(labels, guesses, strict=True) if label and guess != "unknown")
 
 
-def planted_pairs(paths: Sequence[Path], seed: int, sessions: int, scratch: Path, rate: float = 0.15) -> list[Pair]:
-    """(label, told) of every call of sessions planted into the conversations of `paths`."""
+def planted_pairs(
+    paths: Sequence[Path], seed: int, sessions: int, scratch: Path, rate: float = 0.15
+) -> tuple[list[Pair], list[Pair]]:
+    """(label, told) of every call of sessions planted into the conversations of `paths`: from prefixes alone, and as
+    the product tells it, which reads roles and texts too."""
     planter = Planter(conversations(list(paths)), seed)
     for number in range(sessions):
         planter.session(f"s{number}", rate)
@@ -121,12 +124,16 @@ def planted_pairs(paths: Sequence[Path], seed: int, sessions: int, scratch: Path
     warehouse = opened(file, scratch)
     detail = detailed(warehouse).to_list()
     guesses = diagnosis(warehouse)
-    found = []
+    found, read = [], []
     for record, fine, guess in zip(warehouse.loaded().requests["record_ordinal"], detail, guesses, strict=True):
         if fine in ("warm_start", "cold_start", "side_request", "model_switch"):
             guess = fine.replace("_", " ")
-        found.append((planter.rows[record - 1][1], guess))
-    return found
+        label = planter.rows[record - 1][1]
+        found.append((label, guess))
+        fine = {"parallel_chain": "append"}.get(fine or "unknown", fine or "unknown")  # to the other conversation
+        # a session of one source without a parent: only prefixes say that a chain is new
+        read.append((label, guess if guess == "sub-agent start" else fine.replace("_", " ")))
+    return found, read
 
 
 def wilson(right: int, of: int) -> tuple[float, float]:
@@ -183,9 +190,13 @@ def main() -> None:
         sources = [asked.traces / "openai_messages_sft" / "swesmith_ft_xml.head2.jsonl"]
         sources += sorted((asked.traces / "claude_code" / "sniffly").glob("[bd]*.jsonl"))
         planted: list[Pair] = []
+        read: list[Pair] = []
         for seed in range(asked.seeds):
-            planted += planted_pairs(sources, seed, 80, Path(scratch))
-        show("Planted in real conversations", planted)
+            blind, sharp = planted_pairs(sources, seed, 80, Path(scratch))
+            planted += blind
+            read += sharp
+        show("Planted in real conversations, told from prefixes alone", planted)
+        show("Planted in real conversations, roles and texts read", read)
 
 
 if __name__ == "__main__":
