@@ -31,10 +31,10 @@ def exact_rate(value: float | None) -> str:
     return formats.rate(value, 2)
 
 
-def interval(low: float | None, high: float | None) -> str:
-    """A 95 % interval; a dash where there is none."""
+def interval(low: float | None, high: float | None) -> str | None:
+    """A 95 % interval; None where there is none."""
     if low is None or high is None:
-        return formats.UNKNOWN
+        return None
     return f"{formats.rate(low).removesuffix(f'{formats.SPACE}%')} – {formats.rate(high)}"
 
 
