@@ -41,6 +41,8 @@ def inserted_kind(before: Side, after: Side, shape: Shape) -> str | None:
         return "stripped_reasoning"
     if side.role in ("user", "tool_result", "system", "unknown") and any(map(is_block, _turned(found.label, said))):
         return "reminder"
+    if side.role not in ("assistant", "tool_result") and is_tool_line(said.lstrip("\n")) and is_tool(said.lstrip("\n")):
+        return "tool_schema"
     alone = said == (side.text or "")
     where = "" if alone else found.label
     last = not found.after[found.high_after :].strip()

@@ -44,7 +44,9 @@ SUMMARY = re.compile(
     r"|\bcontinued? from (?:a|the) previous (?:conversation|session)|\bran out of context"
     r"|\b(?:conversation|history|context|messages|turns|session)\b[^\n.]{0,60}\b(?:summari[sz]ed|compacted|condensed"
     r"|compressed)\b|\bcompacted into\b"
-    r"|\bspoke to you previously\b|\bproduced a summary\b"
+    r"|\bfollowing is an? (?:\w+ )?summary\b|\bprior messages\b[^\n]{0,80}\bhidden\b|\bsummary from (?:the )?previous\b"
+    r"|\b(?:picking|taking) (?:up|over) (?:the )?work from\b|\bhand-?(?:off|over)\b(?: \w+)?[\W_]*[:\n]"
+    r"|\b(?:we|you|i|it) left off\b|\bspoke to you previously\b|\bproduced a summary\b"
     r"|\b(?:summary|recap) of (?:what|everything|all) (?:has|have|had|was|we|i|you|happened)\b"
     r"|\bzusammenfassung (?:des|der|unser\w*)\b|\br[eé]sum[eé] de (?:la|notre|cette|l['’])\b"
     r"|\bresumen de (?:la|nuestra|esta)\b|\bresumo d[ae] (?:conversa|sess)"
@@ -60,7 +62,9 @@ _SECTION = re.compile(
     r"|progress(?: so far)?|in progress|pending(?: tasks?| work)?|(?:optional )?next (?:steps?|actions?)"
     r"|current (?:state|status|work|plan|task|focus)|to-?do|remaining(?: work| tasks| steps)?|discoveries"
     r"|decisions(?: made)?|open (?:questions|issues)|instructions|all user messages|file system state|findings"
-    r"|blockers|outstanding)\b[^\n:]{0,30}(?::|[^\w\n]{0,8}$)",
+    r"|blockers|outstanding|files & changes|technical context|strategy(?: & approach)?|exact next steps|task tracking"
+    r"|code state|version control status|open problems|user instructions|left to do"
+    r"|where (?:things|we|it) (?:stand|stands|are))\b[^\n:]{0,30}(?::|[^\w\n]{0,8}$)",
     re.IGNORECASE | re.MULTILINE,
 )
 """A heading of what a summary tells: the goal, what is done, what comes next."""
@@ -130,4 +134,5 @@ def is_summary(text: str) -> bool:
 
 def has_sections(text: str) -> bool:
     """Whether a text has the headings of a summary."""
-    return len({match[0].strip().lower() for match in _SECTION.finditer(text[:SUMMARY_CHARS])}) >= LEAST_SECTIONS
+    told = _SECTION.finditer(text[:SUMMARY_CHARS].replace("_", " "))
+    return len({match[0].strip().lower() for match in told}) >= LEAST_SECTIONS

@@ -152,12 +152,15 @@ def _titled(before: Side, after: Side) -> bool:
 def _other_summary(before: Side, after: Side) -> bool:
     """Whether a summary stands there, or in the message behind, that the earlier prompt has not further on."""
     known = bare(before.head + before.ahead)
-    texts = [message_of(after), *([after.ahead] if _titled(before, after) else [])]
-    if len(texts[0]) < SHORT_CHARS and not after.head and after.role != "system":
+    texts = [after.ahead] if _titled(before, after) else []
+    if not after.head.strip():  # else what the message begins with stood there before
+        texts.append(message_of(after))
+    if len(message_of(after)) < SHORT_CHARS and not after.head and after.role in ("user", "assistant", "unknown"):
         said = [part for part in SPEAKER.split(after.ahead, maxsplit=3) if part.strip()]
         texts.append(_SPOKEN.sub("", said[1]) if after.role == "unknown" and len(said) > 1 else after.following)
-    behind = after.ahead[difference(before.ahead, after.ahead).low :]
-    if behind.startswith("\n"):  # at the end of what the message says anyway
+    low = difference(before.ahead, after.ahead).low
+    behind = after.ahead[low:]
+    if behind.startswith("\n") and low <= len(after.line) + 1:  # at the end of what the message says anyway
         texts.append(behind.lstrip())
     if not after.head and after.role not in ("system", "unknown") and has_sections(after.ahead):
         texts.append(after.ahead)

@@ -22,13 +22,14 @@ _DIRECTORY = (
 _DIRECTORY_LABEL = re.compile(rf"(?:\b|_){_DIRECTORY}(?:{_SIGN}|\s*\(\s*)$", re.IGNORECASE)
 _SITUATED = re.compile(r"\b(?:you(?:['’]re| are)(?: now)?|located|running|working) (?:in|at|from)\W+$", re.IGNORECASE)
 _BRANCH_LABEL = re.compile(
-    rf"(?:\bon branch\s+|\b(?:current|git|main|default)[ _-]?branch{_LINK}|\bbranch{_SIGN}|\(git:\s*"
+    rf"(?:\bon (?:the )?branch\s+[\"'`*]*|@[\w.-]+:\S+ \(|\bgit: on "
+    rf"|\b(?:current|git|main|default)[ _-]?branch{_LINK}|\bbranch{_SIGN}|\(git:\s*"
     r"|^##\s+|\borigin/)$",
     re.IGNORECASE | re.MULTILINE,
 )
 _COMMIT_LABEL = re.compile(rf"(?:\b|_)(?:HEAD|commit|revision|rev|sha|git[ _-]?hash|tree){_LINK}$", re.IGNORECASE)
 _STATE_LABEL = re.compile(
-    rf"git[ _-]?(?:status|state)\b[^\n]{{0,80}}$"
+    rf"\bgit: [^\n]{{0,80}}$|git[ _-]?(?:status|state)\b[^\n]{{0,80}}$"
     rf"|git[ _-]?(?:repo(?:sitory)?|diff|info|log)\b{_LINK}$|\b(?:ahead|behind)\b[^\n]{{0,40}}$"
     rf"|\bstate\b{_LINK}$",
     re.IGNORECASE,
@@ -37,7 +38,7 @@ _GIT_LINE = re.compile(
     r"\s*(?:[MADRCUT?!]{1,2}|modified:|new file:|deleted:|renamed:|both modified:)\s+\"?[\w./@+-]+\"?(?: -> \S+)?,?\s*"
     r"|\s*(?:On branch |## \S+\.\.\.|HEAD (?:is|detached)|Your branch |Changes (?:not staged|to be committed)"
     r"|Untracked files|nothing (?:to commit|added)|no changes added|working tree clean|\(use \"git|(?:Current )?branch:"
-    r"|Status:|Recent commits:|Main branch).*",
+    r"|\S+\s+\| +\d+ [+-]*$|\d+ files? changed,|[│ ]*[├└][─-]+|Status:|Recent commits:|Main branch).*",
     re.IGNORECASE,
 )
 _ONE_COMMIT = re.compile(r"\s*[0-9a-f]{7,40} \S.*")

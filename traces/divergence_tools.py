@@ -12,14 +12,16 @@ SCHEMA = re.compile(
 _DECLARED = re.compile(
     r"-{2,} ?(?:BEGIN|END) FUNCTION|^#{1,4} [\w.-]+\s*\nDescription:|^<(?:tool|function)(?:_description)?[ >]"
     r"|^\W{0,4}(?:\(?\d+[.)]\s*)?[`*]*[\w.-]+[`*]*\W{0,3}\((?:required|optional|str(?:ing)?|int(?:eger)?|number|float"
-    r"|bool(?:ean)?|array|object|list|dict)\b[^()\n]*\)|\bArgs: |^(?:Parameters|Arguments|Usage):\s*$",
+    r"|bool(?:ean)?|array|object|list|dict)\b[^()\n]*\)|\bArgs: "
+    r"|^[ \t]*type \w+ = \(|^[ \t]+\w+\??: (?:string|number|boolean|any|object|\w+\[\]|\"[^\"\n]*\" \|)"
+    r"|^(?:Parameters|Arguments|Usage):\s*$",
     re.MULTILINE,
 )
 """A tool as it is written into a prompt: its heading and what it does, its parameters, its arguments on a line."""
 
 _LIST = re.compile(
     r"^(#{1,4}) [^\n]{0,30}\b(?:tools|functions)\b[^\n]{0,30}$|<(?:\w+_)?(?:tools|functions)\w*>"
-    r"|\b(?:following|these|available) (?:\w+ )?(?:tools|functions)\b[^\n]*:[ \t]*$",
+    r"|^[ \t]*namespace \w+ \{|\b(?:following|these|available) (?:\w+ )?(?:tools|functions)\b[^\n]*:[ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
 _LIST_END = re.compile(r"^(#{1,4}) (?![\w.-]+\s*\n)|</(?:\w+_)?(?:tools|functions)\w*>", re.IGNORECASE | re.MULTILINE)
@@ -27,7 +29,7 @@ _TOOL_HEAD = re.compile(r"(?:^#{1,4} [\w.-]+|BEGIN FUNCTION[^\n]*|<(?:tool|funct
 
 _TOOL_LINE = re.compile(
     r"\s*(?:#{1,4} [\w.-]+\s*(?:\n|\Z)|Description:|-{2,} ?(?:BEGIN|END) FUNCTION|(?:Parameters|Arguments|Usage):"
-    r"|</?(?:\w+_)?(?:tools|functions)\w*>)"
+    r"|</?(?:\w+_)?(?:tools|functions)\w*>|type \w+ = \(|// |namespace \w+ \{|\} // namespace)"
 )
 
 TOOL_CHARS = 240

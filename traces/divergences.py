@@ -33,13 +33,13 @@ from traces.divergence_units import (
 from traces.divergence_words import SPEAKER
 from traces.kept_texts import KeptTexts
 from traces.prefixes import PrefixTree
-from traces.prompt_pairs import common_tail, pairs_that_part, parts_before
+from traces.prompt_pairs import common_tail, found_ahead, pairs_that_part, parts_before
 from traces.schema import DIVERGENCES, polars_schema
 
 HEAD_UNITS = 600
 """How much of a message is read before its changed lines."""
 
-AHEAD_UNITS = 2000
+AHEAD_UNITS = 4000
 """How much is read of what follows, changed or not."""
 
 
@@ -123,7 +123,12 @@ def _place(
         after = _side(k, span, span.first_k, stop_k, at, words)
         if shape.dropped > 1 or not shape.resumed:
             behind = message_end(k, at)
-            told = text_of(k, behind, min(message_end(k, behind), behind + READ_UNITS), words)
+            stop = message_end(k, behind)
+            known, _ = found_ahead(
+                q.id, q.explicit, k.id, k.explicit, behind, min(stop, behind + 4 * span.least), at, span.least
+            )  # fmt: skip
+            seen = stop - behind >= span.least and known >= 0.5  # the earlier prompt has it too
+            told = None if seen else text_of(k, behind, min(stop, behind + READ_UNITS), words)
             after = after._replace(following=told or "")
         if words is not None and are_pieces(q, k, at, span.line, words):
             kind = name_pieces(q, k, span.line, words, before, after, shape)
