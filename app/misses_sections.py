@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from analysis.question import Question
     from analysis.warehouse import Warehouse
 
-SECTIONS = ("causes", "sessions", "transitions", "reported", "divergences", "what-ifs")
+SECTIONS = ("causes", "sessions", "transitions", "reported", "divergences", "what-ifs", "ages")
 """What `--show` names, in the order in which it is shown."""
 
 KEYS = {"causes": ("rates",), "sessions": ("remedies", "sessions"), "transitions": ("transitions",),
-        "reported": ("reported",), "what-ifs": ("what_ifs",)}  # fmt: skip
+        "reported": ("reported",), "what-ifs": ("what_ifs",), "ages": ("eviction_age",)}  # fmt: skip
 """Section -> keys of the JSON object beside `rows` and `divergences`, which are always there."""
 
 SMALL_NOTE = "* fewer than 20 sessions: the interval says little"
@@ -105,8 +105,19 @@ def _what_ifs(asked: Asked) -> dict[str, Any]:
     return {"what_ifs": what_if_intervals(asked.warehouse, asked.question, asked.found, table).to_dicts()}
 
 
+def _ages(asked: Asked) -> dict[str, Any]:
+    from analysis.eviction_age import eviction_age
+    from analysis.question import BadQuestion, NeedsArrivals
+
+    try:
+        return {"eviction_age": eviction_age(asked.warehouse, asked.question).to_dicts()}
+    except (NeedsArrivals, BadQuestion):
+        return {"eviction_age": None}  # not known when requests arrive
+
+
 _MAKE = {
     "causes": _rates, "sessions": _sessions, "transitions": _transitions, "reported": _reported, "what-ifs": _what_ifs,
+    "ages": _ages,
 }  # fmt: skip
 
 
@@ -185,6 +196,14 @@ def _show_divergences(told: dict[str, Any]) -> None:
     emit_rows(told["divergences"])
 
 
+def _show_ages(told: dict[str, Any]) -> None:
+    click.echo("Age at eviction: time since the last use of what an LRU cache of that size evicts")
+    if told["eviction_age"] is None:
+        click.echo("(not known when requests arrive: name an arrival model, --arrivals)")
+        return
+    emit_rows(told["eviction_age"])
+
+
 def _show_what_ifs(told: dict[str, Any]) -> None:
     click.echo("What would change the ceiling")
     rows = told["what_ifs"]
@@ -207,6 +226,7 @@ def _show_what_ifs(told: dict[str, Any]) -> None:
 _SHOW = {
     "causes": _show_causes, "sessions": _show_sessions, "transitions": _show_transitions, "reported": _show_reported,
     "divergences": _show_divergences, "what-ifs": _show_what_ifs,
+    "ages": _show_ages,
 }  # fmt: skip
 
 

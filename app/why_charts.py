@@ -118,7 +118,7 @@ def working_set_area(frame: pl.DataFrame) -> Any:
 
 
 def age_lines(frame: pl.DataFrame, block: int) -> Any:
-    """Age of what is re-used by cache size: median and p10 to p90. Columns of the query reuse_age."""
+    """Age by cache size, median and p10 to p90: of what is re-used, or of what is evicted (`eviction_age`)."""
     rows = limited(frame).with_columns(
         capacity_tokens=pl.col("capacity_blocks") * block,
         age_text=pl.col("age_s_p50").map_elements(formats.seconds, pl.String),

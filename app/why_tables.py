@@ -88,7 +88,7 @@ def divergences(asked: Asked) -> None:
     )
     found = answer(asked, "divergences", lambda: found_in.divergences(asked.desk.warehouse, asked.question))
     if not found:
-        st.info("No prompt loses anything to a change: every one begins as its session's last did.")
+        st.info("No prompt loses anything to a change: each goes on from its session's last one, or from an earlier.")
         return
     rows = [
         {

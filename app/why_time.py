@@ -62,8 +62,8 @@ def over_time(asked: Asked) -> None:
          "Distinct tokens that the requests of a stretch touch: what a cache must hold for it.",
          "Working set over time", {"block": block}),
         ("reuse-age", "reuse_age", lambda f: why_charts.age_lines(f, block),
-         "How long ago a block was last used when it leaves a cache of that size: its age at eviction.",
-         "Age at eviction by cache size", {"block": block}),
+         "How long ago what is re-used was last used, by the cache size that it takes to keep it so long.",
+         "Age of what is re-used by cache size", {"block": block}),
     ):  # fmt: skip
         frame = asked.desk.query(query, asked.question, **params)
         if frame.height > 1:
@@ -71,6 +71,7 @@ def over_time(asked: Asked) -> None:
                 key, "", chart(frame), frame, alt, asked, query,
                 asked.command("query", query, *[f"{k}={v}" for k, v in params.items()]), note,
             )  # fmt: skip
+    _evicted(asked)
     busy = asked.desk.query("session_load", asked.question)
     if busy.is_empty():
         return
@@ -84,3 +85,22 @@ def over_time(asked: Asked) -> None:
         ], "Sessions by requests in flight",
     )  # fmt: skip
     figures.downloads("session-load", busy, asked, "session_load", asked.command("query", "session_load"))
+
+
+def _evicted(asked: Asked) -> None:
+    """How long ago a block was last used when an LRU cache of some size evicts it, replayed."""
+    from analysis.eviction_age import eviction_age
+    from analysis.question import BadQuestion, NeedsArrivals
+
+    try:
+        frame = asked.desk.answer(
+            f"eviction-age {asked.question!r}", lambda: eviction_age(asked.desk.warehouse, asked.question)
+        )
+    except (NeedsArrivals, BadQuestion):
+        return  # the page says above that times are not known
+    if frame.height > 1:
+        figures.figure(
+            "eviction-age", "", why_charts.age_lines(frame, asked.block_size), frame, "Age at eviction by cache size",
+            asked, "", asked.command("misses", "--show", "ages", "--json"),
+            "Age at eviction: how long ago a block was last used when an LRU cache of that size evicts it.",
+        )  # fmt: skip
