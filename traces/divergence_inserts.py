@@ -46,6 +46,7 @@ SUMMARY = re.compile(
     r"|compressed)\b|\bcompacted into\b"
     r"|\bfollowing is an? (?:\w+ )?summary\b|\bprior messages\b[^\n]{0,80}\bhidden\b|\bsummary from (?:the )?previous\b"
     r"|\b(?:picking|taking) (?:up|over) (?:the )?work from\b|\bhand-?(?:off|over)\b(?: \w+)?[\W_]*[:\n]"
+    r"|\balready discussed the following\b|\A\W*earlier in this (?:conversation|session|chat)\b"
     r"|\b(?:we|you|i|it) left off\b|\bspoke to you previously\b|\bproduced a summary\b"
     r"|\b(?:summary|recap) of (?:what|everything|all) (?:has|have|had|was|we|i|you|happened)\b"
     r"|\bzusammenfassung (?:des|der|unser\w*)\b|\br[eé]sum[eé] de (?:la|notre|cette|l['’])\b"

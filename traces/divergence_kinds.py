@@ -132,6 +132,8 @@ def _summarised(before: Side, after: Side, shape: Shape) -> bool:
     """Whether the later prompt tells a summary there: another one, not the same with a small change."""
     if after.text == "" or not (is_summary(message_of(after)) or _titled(before, after)):
         return False
+    if after.head.strip() and not before.head and not _titled(before, after):
+        return False  # the summary stood there before, and something was put behind it
     if shape.resumed and shape.dropped <= 0 and same_but_layout(before.text or "", after.text or ""):
         return False
     if before.ends and same_but_layout(before.ahead[:WINDOW_CHARS], after.ahead[:WINDOW_CHARS], True):
