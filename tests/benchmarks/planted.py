@@ -1,9 +1,10 @@
 """How often planted causes are found again on seeds of one's own: precision and recall by kind, lost tokens. By hand.
 
-    python -m tests.benchmarks.planted FIRST_SEED [ROUNDS] [--logged]
+    python -m tests.benchmarks.planted FIRST_SEED [ROUNDS] [--logged | --harness]
 
-Each round plants into generated sessions with both planters, every third into real ones, every tenth into sessions of
-block ids; rates and mixes of kinds vary from round to round.
+Each round plants into generated sessions with all three planters, and into public conversations of many programs;
+every third also into real ones with the first two, every tenth into sessions of block ids. Rates and mixes of kinds
+vary from round to round. Rows that the third planter sets aside as arguable are not scored.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests import planted, planted_prompts
+from tests import harness_planter, planted, planted_prompts
+from tests.harness_planter import MODES, Harnessed, plant
+from tests.harness_sessions import real as public
 from tests.planted_mixes import mix
 from tests.planted_score import found_labels, score
 from tests.test_planted import SFT, real_lengths
@@ -43,7 +46,7 @@ def drawn_rates(rng: random.Random) -> dict[str, float]:
     return {kind: rate * rng.uniform(0, 2) for kind in planted.KINDS}
 
 
-def rounds(first: int, count: int) -> Iterator[tuple[str, planted.Planted, str]]:
+def rounds(first: int, count: int) -> Iterator[tuple[str, planted.Planted | Harnessed, str]]:
     """(set, what was planted, tokenizer) of every dataset."""
     real = [json.loads(line)["messages"] for line in SFT.read_text().splitlines()] if SFT.is_file() else []
     lengths = real_lengths(60)
@@ -53,6 +56,9 @@ def rounds(first: int, count: int) -> Iterator[tuple[str, planted.Planted, str]]
         towers = [planted.tower(rng, rng.randint(4, 40)) for _ in range(12)]
         yield "towers", planted.plant(seed, towers, drawn_rates(rng)), tokenizer
         yield "mixes", mix(seed, 10, drawn_rates(rng)), tokenizer
+        yield "harness towers", harness_planter.plant(seed, "tower", tokenizer), tokenizer
+        if public():
+            yield "harness real", harness_planter.plant(seed, "real", tokenizer), tokenizer
         if real and seed % 3 == 0:
             conversations = [planted.from_messages(messages) for messages in real]
             yield "real", planted.plant(seed, conversations, drawn_rates(rng)), "o200k_base"
@@ -85,25 +91,46 @@ def logged(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def measured(first: int, count: int, as_logged: bool = False) -> dict[str, Set]:
     """Plant, ingest and diagnose; as calls with a provider's counts there are no lost tokens to compare."""
     sets: dict[str, Set] = defaultdict(lambda: Set([], [], []))
-    for name, made, tokenizer in rounds(first, count):
+    for name, drawn, tokenizer in rounds(first, count):
+        made, harnessed = (drawn.made, drawn) if isinstance(drawn, Harnessed) else (drawn, None)
         if as_logged:
             if tokenizer:
                 with tempfile.TemporaryDirectory() as folder:
                     labels, _ = found_labels(logged(made.rows), Path(folder), "o200k_base")
-                sets[name].truth.extend(made.truth)
+                truth, labels = harnessed.scored(labels) if harnessed else (made.truth, labels)
+                sets[name].truth.extend(truth)
                 sets[name].labels.extend(labels)
             continue
         with tempfile.TemporaryDirectory() as folder:
             labels, lost = found_labels(made.rows, Path(folder), tokenizer or "bytes", by_transition=not tokenizer)
         if not tokenizer:
             want = planted.lost_hash_tokens(made.rows)
+        elif harnessed:
+            want = harnessed.lost
         elif name in ("towers", "real"):
             want = planted.lost_tokens(made.rows, load_tokenizer(tokenizer).encode)
         else:
             want = planted_prompts.lost_tokens(made.rows, tokenizer)
-        sets[name].truth.extend(made.truth)
+        truth, labels = harnessed.scored(labels) if harnessed else (made.truth, labels)
+        sets[name].truth.extend(truth)
         sets[name].labels.extend(labels)
         sets[name].lost_wrong.append(lost != want)
+    return sets
+
+
+def harnessed(first: int, count: int) -> dict[str, Set]:
+    """What the third planter plants (`tests.harness_planter`); rows whose truth is arguable are left out."""
+    sets: dict[str, Set] = defaultdict(lambda: Set([], [], []))
+    for seed in range(first, first + count):
+        for mode in MODES if SFT.is_file() else ("tower",):
+            tokenizer = ("bytes", "o200k_base")[seed % 2]
+            made = plant(seed, mode, tokenizer)
+            with tempfile.TemporaryDirectory() as folder:
+                labels, lost = found_labels(made.made.rows, Path(folder), tokenizer)
+            truth, told = made.scored(labels)
+            sets[f"harness {mode}"].truth.extend(truth)
+            sets[f"harness {mode}"].labels.extend(told)
+            sets[f"harness {mode}"].lost_wrong.append(lost != made.lost)
     return sets
 
 
@@ -113,8 +140,10 @@ def main() -> None:
     parser.add_argument("first_seed", type=int)
     parser.add_argument("rounds", type=int, nargs="?", default=10)
     parser.add_argument("--logged", action="store_true", help="as logged calls whose lengths are a provider's counts")
+    parser.add_argument("--harness", action="store_true", help="what the third planter plants")
     asked = parser.parse_args()
-    sets = measured(asked.first_seed, asked.rounds, asked.logged)
+    made = harnessed(asked.first_seed, asked.rounds) if asked.harness else None
+    sets = made or measured(asked.first_seed, asked.rounds, asked.logged)
     truth, labels = [t for s in sets.values() for t in s.truth], [x for s in sets.values() for x in s.labels]
     for name, one in sets.items():
         causes = sum(t is not None for t in one.truth)
