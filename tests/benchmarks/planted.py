@@ -1,10 +1,10 @@
 """How often planted causes are found again on seeds of one's own: precision and recall by kind, lost tokens. By hand.
 
-    python -m tests.benchmarks.planted FIRST_SEED [ROUNDS] [--logged | --harness]
+    python -m tests.benchmarks.planted FIRST_SEED [ROUNDS] [--logged] [--harness]
 
-Each round plants into generated sessions with all three planters, and into public conversations of many programs;
-every third also into real ones with the first two, every tenth into sessions of block ids. Rates and mixes of kinds
-vary from round to round. Rows that the third planter sets aside as arguable are not scored.
+Each round plants into generated sessions with the first two planters, every third into real ones, every tenth into
+sessions of block ids; or with the third one into generated sessions and public conversations, without the rows that it
+sets aside as arguable (`--harness`). Rates and mixes of kinds vary from round to round.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests import harness_planter, planted, planted_prompts
-from tests.harness_planter import MODES, Harnessed, plant
+from tests.harness_planter import Harnessed
 from tests.harness_sessions import real as public
 from tests.planted_mixes import mix
 from tests.planted_score import found_labels, score
@@ -46,7 +46,7 @@ def drawn_rates(rng: random.Random) -> dict[str, float]:
     return {kind: rate * rng.uniform(0, 2) for kind in planted.KINDS}
 
 
-def rounds(first: int, count: int) -> Iterator[tuple[str, planted.Planted | Harnessed, str]]:
+def rounds(first: int, count: int) -> Iterator[tuple[str, planted.Planted, str]]:
     """(set, what was planted, tokenizer) of every dataset."""
     real = [json.loads(line)["messages"] for line in SFT.read_text().splitlines()] if SFT.is_file() else []
     lengths = real_lengths(60)
@@ -56,9 +56,6 @@ def rounds(first: int, count: int) -> Iterator[tuple[str, planted.Planted | Harn
         towers = [planted.tower(rng, rng.randint(4, 40)) for _ in range(12)]
         yield "towers", planted.plant(seed, towers, drawn_rates(rng)), tokenizer
         yield "mixes", mix(seed, 10, drawn_rates(rng)), tokenizer
-        yield "harness towers", harness_planter.plant(seed, "tower", tokenizer), tokenizer
-        if public():
-            yield "harness real", harness_planter.plant(seed, "real", tokenizer), tokenizer
         if real and seed % 3 == 0:
             conversations = [planted.from_messages(messages) for messages in real]
             yield "real", planted.plant(seed, conversations, drawn_rates(rng)), "o200k_base"
@@ -66,6 +63,15 @@ def rounds(first: int, count: int) -> Iterator[tuple[str, planted.Planted | Harn
             yield "real mixes", mix(seed, 2, drawn_rates(rng), None, turns), "o200k_base"
         if lengths and seed % 10 == 0:
             yield "block ids", planted.plant_hashes(seed, rng.sample(lengths, 20), drawn_rates(rng)), ""
+
+
+def harness_rounds(first: int, count: int) -> Iterator[tuple[str, Harnessed, str]]:
+    """(set, what the third planter planted, tokenizer) of every dataset."""
+    for seed in range(first, first + count):
+        tokenizer = ("bytes", "o200k_base")[seed % 2]
+        yield "harness towers", harness_planter.plant(seed, "tower", tokenizer), tokenizer
+        if public():
+            yield "harness real", harness_planter.plant(seed, "real", tokenizer), tokenizer
 
 
 def logged(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -84,14 +90,16 @@ def logged(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             "usage": {"prompt_tokens": tokens, "completion_tokens": 5, "total_tokens": tokens + 5},
         }  # fmt: skip
         headers, sent = {"x-session-id": str(row["session_id"])}, {**body, "model": "m"}
-        calls.append({"request": sent, "headers": headers, "timestamp": 1767225600 + at, "response": answer})
+        # named, for the messages of another API alone would not tell whose call it is
+        to = {"method": "POST", "uri": "https://api.openai.com/v1/chat/completions", "headers": headers}
+        calls.append({**to, "request": sent, "timestamp": 1767225600 + at, "response": answer})
     return calls
 
 
-def measured(first: int, count: int, as_logged: bool = False) -> dict[str, Set]:
+def measured(first: int, count: int, as_logged: bool = False, harness: bool = False) -> dict[str, Set]:
     """Plant, ingest and diagnose; as calls with a provider's counts there are no lost tokens to compare."""
     sets: dict[str, Set] = defaultdict(lambda: Set([], [], []))
-    for name, drawn, tokenizer in rounds(first, count):
+    for name, drawn, tokenizer in harness_rounds(first, count) if harness else rounds(first, count):
         made, harnessed = (drawn.made, drawn) if isinstance(drawn, Harnessed) else (drawn, None)
         if as_logged:
             if tokenizer:
@@ -118,22 +126,6 @@ def measured(first: int, count: int, as_logged: bool = False) -> dict[str, Set]:
     return sets
 
 
-def harnessed(first: int, count: int) -> dict[str, Set]:
-    """What the third planter plants (`tests.harness_planter`); rows whose truth is arguable are left out."""
-    sets: dict[str, Set] = defaultdict(lambda: Set([], [], []))
-    for seed in range(first, first + count):
-        for mode in MODES if SFT.is_file() else ("tower",):
-            tokenizer = ("bytes", "o200k_base")[seed % 2]
-            made = plant(seed, mode, tokenizer)
-            with tempfile.TemporaryDirectory() as folder:
-                labels, lost = found_labels(made.made.rows, Path(folder), tokenizer)
-            truth, told = made.scored(labels)
-            sets[f"harness {mode}"].truth.extend(truth)
-            sets[f"harness {mode}"].labels.extend(told)
-            sets[f"harness {mode}"].lost_wrong.append(lost != made.lost)
-    return sets
-
-
 def main() -> None:
     """Print a table by kind, and what was taken for what."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -142,8 +134,7 @@ def main() -> None:
     parser.add_argument("--logged", action="store_true", help="as logged calls whose lengths are a provider's counts")
     parser.add_argument("--harness", action="store_true", help="what the third planter plants")
     asked = parser.parse_args()
-    made = harnessed(asked.first_seed, asked.rounds) if asked.harness else None
-    sets = made or measured(asked.first_seed, asked.rounds, asked.logged)
+    sets = measured(asked.first_seed, asked.rounds, asked.logged, asked.harness)
     truth, labels = [t for s in sets.values() for t in s.truth], [x for s in sets.values() for x in s.labels]
     for name, one in sets.items():
         causes = sum(t is not None for t in one.truth)
