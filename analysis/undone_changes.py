@@ -13,7 +13,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from traces.prefixes import LEAF_BASE, ROOT_BASE, VIRTUAL, Batch, PrefixTree
+from analysis.virtual_prompts import virtual_batch
+from traces.prefixes import PrefixTree
 
 NODE_BITS = np.uint64(32)
 """A unit's id in the new tree: its old node, and its place in it."""
@@ -96,23 +97,7 @@ def undone_workload(
     value, size = np.empty(runs, np.uint64), np.empty(runs, np.int64)
     plan(*given, True, row, base, keep, first, value, size)
     stop = np.append(first[1:], runs)
-    batch = Batch(
-        row=row,
-        base_kind=np.where(base < 0, ROOT_BASE, LEAF_BASE).astype(np.int8),
-        base_row=np.maximum(base, 0),
-        keep=keep,
-        space=np.zeros(rows, np.int32),
-        first_run=first,
-        reply_run=stop,
-        end_run=stop,
-        run_offset=np.full(runs, VIRTUAL, np.int64),
-        run_value=value,
-        run_count=size,
-        run_per_unit=np.ones(runs, np.int32),
-        run_role=np.zeros(runs, np.int8),
-        run_full=np.ones(runs, np.int8),
-        units=np.zeros(0, np.uint64),
-    )
+    batch = virtual_batch(row, base, keep, first, stop, stop, value, size)
     made = PrefixTree()
     new_leaf, full, reply = (np.full(len(leaf), -1, np.int64) for _ in range(3))
     made.insert(batch, new_leaf, full, reply)

@@ -48,9 +48,8 @@ def is_tool_line(text: str) -> bool:
 
 def in_tools(head: str, ahead: str) -> bool:
     """Whether a place lies in a list of tools, or right under a tool's heading: by what stands around it."""
-    last = None
-    for last in _LIST.finditer(head):  # noqa: B007
-        pass
+    lists = list(_LIST.finditer(head))
+    last = lists[-1] if lists else None
     if last is None:
         line = head.rsplit("\n", 1)[-1]
         return bool(_TOOL_HEAD.search(head)) and line.startswith("Description:")
