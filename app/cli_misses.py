@@ -106,11 +106,18 @@ def misses_command(
         means |= {"cache": cache._asdict(), "causes": CAUSES_MEAN, "notes": list(found.notes), "remedies": REMEDIES}
         requests = {"requests": by_request.to_dicts()} if per_request else {}
         emit_json({"definition": means, **told, **requests})
+    elif not per_request and not (warehouse.loaded().leaf >= 0).any():
+        click.echo(NO_PROMPTS)
     elif not per_request:
         show(told, sections)
     elif out is None:
         emit_frame(by_request)
 
+
+NO_PROMPTS = (
+    "This trace has no block identity: it says how long prompts are, not what they share, so nothing can be said about "
+    "why they miss. That needs block hashes (hash_ids), token ids, or the text of the prompts."
+)
 
 CAUSES_MEAN = (
     "per request and in this order, summing to its prefix tokens: hit, in_flight, routing, ttl, capacity, "

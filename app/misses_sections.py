@@ -109,6 +109,8 @@ def _ages(asked: Asked) -> dict[str, Any]:
     from analysis.eviction_age import eviction_age
     from analysis.question import BadQuestion, NeedsArrivals
 
+    if asked.question.definition != "tracetower":
+        return {"eviction_age": None}  # it replays this program's cache
     try:
         return {"eviction_age": eviction_age(asked.warehouse, asked.question).to_dicts()}
     except (NeedsArrivals, BadQuestion):
@@ -199,7 +201,7 @@ def _show_divergences(told: dict[str, Any]) -> None:
 def _show_ages(told: dict[str, Any]) -> None:
     click.echo("Age at eviction: time since the last use of what an LRU cache of that size evicts")
     if told["eviction_age"] is None:
-        click.echo("(not known when requests arrive: name an arrival model, --arrivals)")
+        click.echo("(only with --definition tracetower, and where it is known when requests arrive: see --arrivals)")
         return
     emit_rows(told["eviction_age"])
 

@@ -157,3 +157,24 @@ def test_intervals_lie_between_the_lowest_and_the_highest_session(pairs: list[tu
     low, high = drawn_intervals(part, whole, draws=200)
     rates = part / whole
     assert rates.min() - 1e-9 <= low[0] <= high[0] <= rates.max() + 1e-9
+
+
+def test_without_prompts_it_says_what_is_needed(tmp_path: Path) -> None:
+    trace = tmp_path / "lengths.csv"
+    trace.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03,100,5\n2023-11-16 18:17:04,200,5\n")
+    ingest([str(trace)], tmp_path / "ds")
+    result = CliRunner().invoke(group, ["misses", str(tmp_path / "ds")])
+    assert result.exit_code == 0, result.output
+    assert "no block identity" in result.stdout
+    assert "(nothing)" not in result.stdout
+
+
+def test_ages_at_eviction_are_of_this_programs_cache(dataset: Path) -> None:
+    told = {}
+    for name in ("tracetower", "vllm"):
+        asked = ["misses", str(dataset), "--show", "ages", "--definition", name, "--json"]
+        result = CliRunner().invoke(group, asked)
+        assert result.exit_code == 0, result.output
+        told[name] = json.loads(result.stdout)["eviction_age"]
+    assert told["vllm"] is None
+    assert told["tracetower"] is not None
