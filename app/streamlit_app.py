@@ -16,19 +16,19 @@ TITLE_S = 0.2
 
 PAGES = {
     "": [
-        st.Page("views/data.py", title="Data", icon=":material/database:", default=True),
+        st.Page("views/data/data.py", title="Data", icon=":material/database:", default=True),
     ],
     "Workload": [
-        st.Page("views/overview.py", title="Overview", icon=":material/insights:", url_path="overview"),
-        st.Page("views/cache.py", title="Cache", icon=":material/memory:", url_path="cache"),
-        st.Page("views/why.py", title="Why", icon=":material/help:", url_path="why"),
+        st.Page("views/overview/overview.py", title="Overview", icon=":material/insights:", url_path="overview"),
+        st.Page("views/cache/cache.py", title="Cache", icon=":material/memory:", url_path="cache"),
+        st.Page("views/why/why.py", title="Why", icon=":material/help:", url_path="why"),
     ],
     "What-if": [
-        st.Page("views/replica.py", title="Replica", icon=":material/dns:", url_path="replica"),
-        st.Page("views/replicas.py", title="Replicas", icon=":material/hub:", url_path="replicas"),
+        st.Page("views/replica/replica.py", title="Replica", icon=":material/dns:", url_path="replica"),
+        st.Page("views/fleet/replicas.py", title="Replicas", icon=":material/hub:", url_path="replicas"),
     ],
     "Hand on": [
-        st.Page("views/export.py", title="Export", icon=":material/output:", url_path="export"),
+        st.Page("views/export/export.py", title="Export", icon=":material/output:", url_path="export"),
     ],
 }
 
@@ -40,7 +40,7 @@ if "title_seen" not in st.session_state:
     st.session_state["title_seen"] = True
     time.sleep(TITLE_S)
 
-from app import sidebar  # noqa: E402 (the title is on the page before anything is loaded)
+from app.visit import sidebar  # noqa: E402 (the title is on the page before anything is loaded)
 
 sidebar.draw(filters=page.url_path != "")
 page.run()

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from traces.kept_texts import KeptTexts
-    from traces.sources import Source
-    from traces.tokens import Tokenizer
+    from traces.source.sources import Source
+    from traces.text.kept_texts import KeptTexts
+    from traces.text.tokens import Tokenizer
 
 ROLES = (
     "unknown",
@@ -76,7 +76,7 @@ class Blocks(NamedTuple):
     """A prompt told by block ids: labels (int, hex or other string), never floats.
 
     `ids` is a list, or the text between the brackets of a JSON array of whole numbers (then only what is new since the
-    session's previous prompt is ever parsed: traces.blocks).
+    session's previous prompt is ever parsed: traces.tree.blocks).
     `tail`: "ceil" where a partial last block has an id of its own, "floor" where it has none. `namespace` separates ids
     that must never match: "" the input (with --one-trace all inputs are one), "file" the input always, "dataset" none.
     """
@@ -173,12 +173,12 @@ class Context(NamedTuple):
 
 
 class Reader(Protocol):
-    """A module of `traces.formats`. Adding a format is one such file and one line in `traces.readers.READERS`.
+    """A module of `traces.formats`. Adding a format is one such file and one line in `traces.intake.registry.READERS`.
 
     `SESSION_SCOPE` (optional) is what its session keys are unique in: "input" (the default), "trace" (the input, or all
     inputs with --one-trace) or "dataset" (also what `dedupe_key` and keys of parents reach over).
     `COUNTS_BESIDE = True` (optional) says that before its first record it has handed its texts over to be counted
-    (`traces.text_counts`), so that the next input may be started meanwhile.
+    (`traces.text.text_counts`), so that the next input may be started meanwhile.
     `SIBLINGS = True` (optional) says that it looks at the files beside the one it is given.
     """
 
@@ -186,7 +186,7 @@ class Reader(Protocol):
     SUMMARY: dict[str, str]  # carries, tail, time, notes: shown by `tracetower formats`
 
     def sniff(self, head: Any, name: str) -> float:
-        """How surely `head` (traces.sources.Head: first bytes and first parsed record) is this format, 0 to 1."""
+        """How surely `head` (source.sources.Head: first bytes and first parsed record) is this format, 0 to 1."""
         ...
 
     def read(self, source: Source, context: Context) -> Iterator[Record]:

@@ -2,8 +2,8 @@
 
     python tests/benchmarks/curve.py [--peer]
 
-Needs the dataset and trace that tests/benchmarks/ingest.py made (run it first). --peer installs kvcache-simulator 0.1.3
-in an environment of its own and runs it with seven LRU budgets on the same trace.
+Needs the dataset and trace that tests/benchmarks/reading/ingest.py made (run it first). --peer installs
+kvcache-simulator 0.1.3 in an environment of its own and runs it with seven LRU budgets on the same trace.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def seconds(*command: object) -> float:
 
 def kernel_ms(dataset: Path) -> float:
     """The kernel pass on arrays at hand, best of five."""
-    from analysis.arrivals import parse
-    from analysis.facts import arrive, load
-    from analysis.reuse import reuse
-    from traces.dataset import Dataset
+    from analysis.kernel.reuse import reuse
+    from analysis.store.arrivals import parse
+    from analysis.store.facts import arrive, load
+    from traces.dataset.layout import Dataset
 
     loaded = load(Dataset(dataset))
     arrived = arrive(loaded, parse("recorded"))
@@ -50,9 +50,9 @@ def kernel_ms(dataset: Path) -> float:
 
 def look_up_ms(dataset: Path) -> float:
     """Any one capacity from the kept events table, worst of twenty."""
-    from analysis.curves import hits_at
-    from analysis.question import Question
-    from analysis.warehouse import open_dataset
+    from analysis.headline.curves import hits_at
+    from analysis.store.question import Question
+    from analysis.store.warehouse import open_dataset
 
     warehouse, question = open_dataset(dataset), Question(block_size=64)
     hits_at(warehouse, question, 1)

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.load_figures import cell_figures
-from analysis.routing import Cell, Trace
+from analysis.fleet.load_figures import cell_figures
+from analysis.fleet.routing import Cell, Trace
 from tests.benchmarks.routing import sessions_trace
 
 BLOCK, WORKERS, BLOCKS_EACH = 64, 8, 16_384

@@ -18,8 +18,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from analysis.engines import sglang, vllm  # noqa: E402 (run as a script, from any folder)
-from analysis.engines.paths import BlockPaths, block_paths  # noqa: E402
+from analysis.peers.engines import sglang, vllm  # noqa: E402 (run as a script, from any folder)
+from analysis.peers.engines.paths import BlockPaths, block_paths  # noqa: E402
 
 CAPACITY_TOKENS = 262_144
 VLLM_RATES = {16: 583, 64: 1757}

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analysis.events import build_events, capacity_grid, hits_at, needed_blocks
-from analysis.heavy_paths import HeavyPaths, heavy_paths
-from analysis.reuse import Reuse, reuse
+from analysis.kernel.heavy_paths import HeavyPaths, heavy_paths
+from analysis.kernel.reuse import Reuse, reuse
+from analysis.kernel.sorted_runs import build_events, capacity_grid, hits_at, needed_blocks
 
 BLOCK = 64
 HEADS = 5  # agents, each with a head of its own that all their sessions share

@@ -14,15 +14,15 @@ from typing import Any
 
 import polars as pl
 
-from analysis.bootstrap import rates_by_group
-from analysis.divergences import divergences
-from analysis.eviction_age import eviction_age
-from analysis.misses import Misses, by_group, misses
-from analysis.provider_gap import provider_gap
-from analysis.question import Question
-from analysis.transition_losses import transition_losses
-from analysis.warehouse import Warehouse, open_dataset
-from analysis.what_ifs import what_if_table
+from analysis.headline.bootstrap import rates_by_group
+from analysis.headline.eviction_age import eviction_age
+from analysis.store.question import Question
+from analysis.store.warehouse import Warehouse, open_dataset
+from analysis.why.divergences import divergences
+from analysis.why.misses import Misses, by_group, misses
+from analysis.why.provider.gap import provider_gap
+from analysis.why.transition_losses import transition_losses
+from analysis.why.what_ifs import what_if_table
 
 AXES = ("all", "trajectory_type", "transition", "turn", "prompt_length")
 """Whose rates get intervals; the page shows one of them at a time."""

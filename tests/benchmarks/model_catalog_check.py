@@ -25,9 +25,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from analysis.kv_layout import token_bytes
-from analysis.model_catalog import load_model, model_names
-from analysis.model_config import ConfigError, model_from_config
+from analysis.replica.models.catalog import load_model, model_names
+from analysis.replica.models.config import ConfigError, model_from_config
+from analysis.replica.models.kv_layout import token_bytes
 
 PACKAGES = ["aiconfigurator-core==0.12.0", "kvcache-simulator==0.1.3"]
 

@@ -13,8 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from traces.demo import demo_inputs
-from traces.ingest import Options, ingest
+from traces.intake.demo import demo_inputs
+from traces.intake.ingest import Options, ingest
 
 
 def timed(words: list[str]) -> tuple[float, float]:

@@ -18,13 +18,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests import harness_planter, planted, planted_prompts
-from tests.harness_planter import Harnessed
-from tests.harness_sessions import real as public
-from tests.planted_mixes import mix
-from tests.planted_score import found_labels, score
-from tests.test_planted import SFT, real_lengths
-from traces.tokens import load_tokenizer
+from tests.planted import planted, planted_prompts
+from tests.planted.harness import planter as harness_planter
+from tests.planted.harness.planter import Harnessed
+from tests.planted.harness.sessions import real as public
+from tests.planted.planted_mixes import mix
+from tests.planted.planted_score import found_labels, score
+from tests.traces.divergence.test_planted import SFT, real_lengths
+from traces.text.tokens import load_tokenizer
 
 
 class Set(NamedTuple):

@@ -10,13 +10,13 @@ import sys
 from statistics import fmean
 from typing import Any
 
-from analysis.load_figures import cell_figures
-from analysis.question import Question
-from analysis.routed_trace import routed_trace
-from analysis.routers import policy
-from analysis.routing import Cell, Trace
-from analysis.warehouse import open_dataset
-from tests.closed_loop import closed_loop_trace
+from analysis.fleet.load_figures import cell_figures
+from analysis.fleet.routed_trace import routed_trace
+from analysis.fleet.routers import policy
+from analysis.fleet.routing import Cell, Trace
+from analysis.store.question import Question
+from analysis.store.warehouse import open_dataset
+from tests.references.closed_loop import closed_loop_trace
 
 SEEDS = (501, 502, 503, 504, 505)
 LOOPS = ((20, 0.3), (20, 0.5), (20, 0.7), (20, 0.9), (50, 0.3), (50, 0.5), (50, 0.7), (50, 0.9))

@@ -9,8 +9,8 @@ import time
 
 import numpy as np
 
-from analysis.routers import POLICIES
-from analysis.routing import Cell, Trace, replay
+from analysis.fleet.routers import POLICIES
+from analysis.fleet.routing import Cell, Trace, replay
 
 
 def sessions_trace(requests: int, turns: int = 40, growth: int = 2000) -> Trace:

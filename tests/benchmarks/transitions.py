@@ -3,7 +3,8 @@
     python -m tests.benchmarks.transitions TRACES
 
 TRACES: the folder of sample traces. First table: what the real files mark themselves, read by
-`tests.transition_labels` (nothing of the readers or the tree). Second: real conversations with planted transitions.
+`tests.references.transition_labels` (nothing of the readers or the tree). Second: real conversations with planted
+transitions.
 Every mark is hidden from the diagnosis: sub-agents are in the session that started them, no compaction flags, no head
 lengths, no roles. Intervals are Wilson's, of 95 %; calls of one session are not independent, so they are narrow.
 """
@@ -21,16 +22,16 @@ from typing import Any
 
 import numpy as np
 
-from analysis.chains import STEPS, chain_steps
-from analysis.facts import Loaded
-from analysis.families import family_codes
-from analysis.question import Question
-from analysis.transition_losses import detailed
-from analysis.transitions import KINDS, transitions
-from analysis.warehouse import Warehouse, open_dataset
-from tests.transition_labels import claude_code, codex_labels, pi, weka
-from tests.transition_plants import Planter, conversations
-from traces.ingest import ingest
+from analysis.kernel.chains import STEPS, chain_steps
+from analysis.kernel.families import family_codes
+from analysis.kernel.transitions import KINDS, transitions
+from analysis.store.facts import Loaded
+from analysis.store.question import Question
+from analysis.store.warehouse import Warehouse, open_dataset
+from analysis.why.transition_losses import detailed
+from tests.planted.transition_plants import Planter, conversations
+from tests.references.transition_labels import claude_code, codex_labels, pi, weka
+from traces.intake.ingest import ingest
 
 Pair = tuple[str, str]
 """A label and what was told."""

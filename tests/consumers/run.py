@@ -124,7 +124,7 @@ def aiperf_generator(home: Path, files: Path, sessions: int = 40) -> Iterator[Ro
     Means and medians that it can express, within 3 % or inside the profile's intervals: those that the export's notes
     do not tell to differ. Delays are read from its rows (its requests have no durations), the rest from its data set.
     """
-    from analysis.targets import rows
+    from analysis.profile.targets import rows
 
     python = environment(home, "aiperf", [["aiperf==0.13.0"]])
     made = files / f"agentic-code-{sessions}"

@@ -1,0 +1,40 @@
+"""A dataset of what an export takes of another one, so that a profile target is made from just that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from analysis.export.selection import Outgoing
+from analysis.store.warehouse import Warehouse, open_dataset
+from traces.dataset.layout import write_generation
+from traces.schema import TABLES, empty
+
+
+def subset(warehouse: Warehouse, out: Outgoing, path: Path) -> Warehouse:
+    """Write the requests of `out` as a dataset at `path` (which must not exist) and open it.
+
+    Times are those of `out`: its arrival model, window and rate are in them. Turns count the requests that are left.
+    """
+    dataset = warehouse.dataset
+    tables = {name: dataset.read(name) for name in TABLES}
+    requests = tables["requests"]
+    chosen = out.frame.select("row", "turn", "session", "arrival_s")
+    lone = pl.col("session").is_null()
+    taken = (
+        requests.with_row_index("row").cast({"row": pl.Int64}).drop("turn", "arrival_s")
+        .join(chosen.with_columns(turn=pl.when(~lone).then("turn")), on="row", maintain_order="left")
+        .select(requests.columns).cast(requests.schema)
+    )  # fmt: skip
+    tables["requests"] = taken
+    tables["sessions"] = tables["sessions"].filter(pl.col("session_id").is_in(taken["session_id"].unique().to_list()))
+    if out.anchored:
+        known = pl.col("time_basis").is_in(["relative", "none"])
+        tables["sources"] = tables["sources"].with_columns(
+            time_basis=pl.when(known).then(pl.lit("trace")).otherwise("time_basis")
+        )
+    tables["divergences"], tables["rejects"] = empty("divergences"), empty("rejects")
+    rows = {name: frame.height for name, frame in tables.items()}
+    write_generation(path, tables, dataset.manifest | {"rows": rows}, {})
+    return open_dataset(path)

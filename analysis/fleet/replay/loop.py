@@ -1,0 +1,257 @@
+"""Event-driven replay of requests over replicas: who gets each request, what its cache holds by then, how loaded it
+is.
+
+One pass over arrivals, admissions, computed prompts and finished answers. Next to the replicas' caches runs one
+shared cache of their total size, touched at the same moments, so that what routing loses is read off request by
+request.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+from numba import typeof, types
+
+from analysis.fleet.replay.admission import admit, close, computed, finished, fits, release
+from analysis.fleet.replay.books import (
+    ABSOLUTE,
+    ADMITTED_S,
+    AFTER_ARRIVAL,
+    ARRIVAL,
+    ARRIVED_S,
+    ATTEMPT,
+    BUSY,
+    COMPUTED_S,
+    DUPLICATE_BLOCKS,
+    END_S,
+    EVENT_MOVED,
+    EVENT_RECOMPUTED,
+    HEAP_SIZE,
+    INSTANT,
+    KIND,
+    LEAF,
+    LIVE,
+    MAX_SESSION_RUNNING,
+    MOST_WAITING,
+    MOVES,
+    NOW,
+    PLACE,
+    QUEUED,
+    REFUSED,
+    SAMPLES_TAKEN,
+    SERVICE,
+    SESSION,
+    SETTLED,
+    TOKENS,
+    WAIT_FIRST,
+    WAIT_LAST,
+    WAIT_NEXT,
+    WAITING_BLOCKS,
+    Arrivals,
+    Desk,
+    Outcome,
+    Rules,
+    new_desk,
+    new_outcome,
+)
+from analysis.fleet.replay.changes import change_fleet
+from analysis.fleet.replay.clock import add_running, advance, move_session, spend_load
+from analysis.fleet.replay.event_heap import ARRIVED, COMPUTED, pop
+from analysis.fleet.replay.replica_cache import (
+    EVER_HELD,
+    HELD,
+    IN_USE,
+    SENT,
+    Caches,
+    duplicate_blocks,
+    mark_routed,
+    matches,
+)
+from analysis.fleet.routers.fleet import SIGNATURE, Fleet, Memory
+from analysis.kernel.numba_norc import inner, uncounted
+
+
+@inner()
+def place(
+    i: int,
+    choose: Any,
+    memory: Memory,
+    c: Caches,
+    a: Arrivals,
+    rules: Rules,
+    fleet: Fleet,
+    d: Desk,
+    out: Outcome,
+    changes: int,
+) -> int:
+    """Route request `i` and admit it, or let it wait. Returns the replica; -2: it is not alive."""
+    s = a.what[i, SESSION]
+    node = a.what[i, LEAF]
+    replicas = len(fleet.alive)
+    blocks = 0
+    if node >= 0:
+        matches(c, node, d.found)
+        blocks = c.end_blocks[node]
+    else:
+        d.found[:] = 0
+    before = fleet.last[s]
+    if before < -1:
+        fleet.last[s] = -1
+    r = choose(s, a.what[i, TOKENS], d.clock[NOW], fleet, memory)
+    if r < 0 or r >= replicas or fleet.alive[r] == 0:
+        return -2
+    if before < -1:
+        before = -2 - before
+    if before >= 0 and before != r:
+        out.counts[MOVES] += 1
+    if d.sessions[s, SETTLED] < changes:
+        if before >= 0 and before != r:
+            e = changes - 1
+            out.events[e, EVENT_MOVED] += 1
+            if node >= 0:
+                deepest = d.found[HELD, r]
+                for k in range(d.found.shape[1]):
+                    deepest = max(deepest, d.found[EVER_HELD, k])
+                out.events[e, EVENT_RECOMPUTED] += deepest - d.found[HELD, r]
+        d.sessions[s, SETTLED] = changes
+    if (
+        rules.choices[MOST_WAITING] >= 0
+        and fleet.waiting[r] >= rules.choices[MOST_WAITING]
+        and not fits(i, r, c, a, rules, fleet, d, out)
+    ):
+        out.counts[REFUSED] += 1
+        out.replica[i] = -1
+        close(i, a, fleet, d, out)
+        return r
+    fleet.last[s] = r
+    out.replica[i] = r
+    move_session(s, r, blocks, fleet, d)
+    if node >= 0:
+        mark_routed(c, r, node)
+    if rules.choices[SERVICE] == INSTANT:
+        admit(i, r, c, a, rules, fleet, d, out, True)
+        out.times[i, COMPUTED_S] = d.clock[NOW]
+        close(i, a, fleet, d, out)
+        return r
+    add_running(r, 1, rules, fleet, d, out)
+    fleet.session_running[s] += 1
+    if fleet.session_running[s] == 1:
+        d.sums[BUSY] += 1
+    out.counts[MAX_SESSION_RUNNING] = max(out.counts[MAX_SESSION_RUNNING], fleet.session_running[s])
+    if d.replicas[r, WAIT_FIRST] < 0 and fits(i, r, c, a, rules, fleet, d, out):
+        admit(i, r, c, a, rules, fleet, d, out, True)
+        return r
+    out.counts[QUEUED] += 1
+    out.times[i, ADMITTED_S] = np.nan
+    d.requests[i, WAIT_NEXT] = -1
+    if d.replicas[r, WAIT_LAST] >= 0:
+        d.requests[d.replicas[r, WAIT_LAST], WAIT_NEXT] = i
+    else:
+        d.replicas[r, WAIT_FIRST] = i
+    d.replicas[r, WAIT_LAST] = i
+    fleet.waiting[r] += 1
+    fleet.prefill_tokens[r] += a.what[i, TOKENS]
+    d.replicas[r, WAITING_BLOCKS] += blocks
+    fleet.busy_blocks[r] = c.pinned[r] + d.replicas[r, WAITING_BLOCKS] + fleet.running[r]
+    return r
+
+
+def _run(
+    choose: Any, memory: Memory, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome, again: Any
+) -> int:
+    """Replay everything. Returns -1, or the request for which the policy chose a replica that is not alive."""
+    n = len(a.what)
+    upcoming = 0
+    changes = 0
+    while True:
+        while upcoming < n and (a.what[upcoming, KIND] != ABSOLUTE or not np.isnan(out.times[upcoming, ARRIVED_S])):
+            upcoming += 1
+        # At one time: computed, finished, fleet events, arrivals.
+        source = -1
+        when = np.inf
+        if d.sums[HEAP_SIZE] > 0:
+            source, when = 0, d.heap_s[0]
+        late = source == 0 and d.heap_key[0] >> 48 == ARRIVED
+        if changes < len(rules.event_s) and (source >= 0 or upcoming < n):
+            change = rules.event_s[changes]
+            if change < when or (late and change == when):
+                source, when = 1, change
+        if upcoming < n:
+            first = a.when[upcoming, ARRIVAL]
+            if first < when or (first == when and source == 0 and late and upcoming < d.heap_key[0] & ((1 << 40) - 1)):
+                source, when = 2, first
+        if source < 0:
+            break
+        advance(when, rules, fleet, d, out)
+        i = -1
+        if source == 1:
+            homeless = change_fleet(changes, c, a, rules, fleet, d, out, again)
+            changes += 1
+            for k in range(homeless):
+                if place(again[k], choose, memory, c, a, rules, fleet, d, out, changes) == -2:
+                    return again[k]
+            continue
+        if source == 2:
+            i = upcoming
+            upcoming += 1
+        else:
+            key = pop(d)
+            what = key >> 48
+            i = key & ((1 << 40) - 1)
+            if what != ARRIVED:
+                if (key >> 40) & 255 == d.requests[i, ATTEMPT] & 255:
+                    if what == COMPUTED:
+                        computed(i, c, a, rules, fleet, d, out)
+                    else:
+                        finished(i, c, a, rules, fleet, d, out)
+                continue
+            if not np.isnan(out.times[i, ARRIVED_S]):
+                continue
+        out.times[i, ARRIVED_S] = d.clock[NOW]
+        s = a.what[i, SESSION]
+        if d.sessions[s, PLACE] == -2:
+            d.sessions[s, PLACE] = -1
+            d.sums[LIVE] += 1
+            d.sessions[s, SETTLED] = changes
+        if place(i, choose, memory, c, a, rules, fleet, d, out, changes) == -2:
+            return i
+        release(i, a, d, AFTER_ARRIVAL)
+    for r in range(len(fleet.alive)):
+        spend_load(r, rules, fleet, d, out)
+    out.integrals[END_S] = d.clock[NOW]
+    out.counts[DUPLICATE_BLOCKS] = duplicate_blocks(c, len(fleet.alive))
+    return -1
+
+
+@functools.cache
+def _compiled(*kinds: Any) -> Any:
+    """`_run` for these argument types, with the policy as a function pointer: one machine code for all policies.
+
+    It runs without Python's lock, so that replays run side by side on threads and a server answers meanwhile.
+    """
+    return uncounted(types.int64(types.FunctionType(SIGNATURE), *kinds), nogil=True, no_cfunc_wrapper=True)(_run)
+
+
+def run(
+    choose: Any, memory: Memory, caches: Caches, arrivals: Arrivals, rules: Rules, fleet: Fleet, begin_s: float
+) -> Outcome:
+    """Replay `arrivals` over `fleet`; `begin_s` is the time of the first. Caches and fleet are used up.
+
+    Raises:
+        RuntimeError: the policy chose a replica that is not alive.
+    """
+    replicas = len(fleet.alive)
+    out = new_outcome(len(arrivals.what), replicas, len(rules.event_s))
+    desk = new_desk(arrivals, replicas, len(fleet.last), begin_s)
+    fleet = fleet._replace(
+        held=desk.found[HELD, :replicas], routed=desk.found[SENT, :replicas], in_use=desk.found[IN_USE, :replicas]
+    )
+    again = np.empty(len(arrivals.what) if len(rules.event_s) else 0, np.int64)
+    rest = (memory, caches, arrivals, rules, fleet, desk, out, again)
+    failed = _compiled(*(typeof(value) for value in rest))(choose, *rest)
+    if failed >= 0:
+        raise RuntimeError(f"the policy chose a replica that is not alive for request {failed} (in arrival order)")
+    taken = int(out.counts[SAMPLES_TAKEN])
+    return out._replace(sample_s=out.sample_s[:taken], samples=out.samples[:taken])

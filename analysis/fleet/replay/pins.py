@@ -1,0 +1,49 @@
+"""What running requests read is not evicted: pins on the paths of their prompts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analysis.fleet.replay.replica_cache import LOCKED, Caches, holding_of
+from analysis.kernel.numba_norc import inner
+
+
+@inner()
+def lock(c: Caches, replica: int, node: int) -> None:
+    """Keep the prompt at `node` from eviction."""
+    while node >= 0:
+        p = c.path[node]
+        here = c.end_blocks[node]
+        if here > c.base[p]:
+            h = holding_of(c, replica, p)
+            if here > c.holdings[h, LOCKED]:
+                c.pinned[replica] += here - c.holdings[h, LOCKED]
+                c.holdings[h, LOCKED] = here
+        node = c.above[p]
+
+
+@inner()
+def unlock(
+    c: Caches, replica: int, node: int, first: int, requests: Any, following: int, prompts: Any, leaf: int
+) -> None:
+    """Release the prompt at `node`; requests `first`, `requests[first, following]`, ... still run there, each on
+    the prompt at `prompts[request, leaf]`."""
+    while node >= 0:
+        p = c.path[node]
+        here = c.end_blocks[node]
+        if here > c.base[p]:
+            h = holding_of(c, replica, p)
+            if here >= c.holdings[h, LOCKED]:
+                still = c.base[p]
+                k = first
+                while k >= 0:
+                    other = prompts[k, leaf]
+                    while other >= 0:
+                        if c.path[other] == p:
+                            still = max(still, c.end_blocks[other])
+                            break
+                        other = c.above[c.path[other]]
+                    k = requests[k, following]
+                c.pinned[replica] -= c.holdings[h, LOCKED] - still
+                c.holdings[h, LOCKED] = still
+        node = c.above[p]

@@ -1,0 +1,132 @@
+"""The report: every headline figure of a dataset with its definition (command-line contract `report`)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from analysis.headline.definitions import MEANINGS
+from analysis.store.question import Question, engine_of
+from analysis.store.warehouse import Prepared, Warehouse
+
+DEFAULT_AXES = ("trajectory_type",)
+_OWN_FIGURES = (
+    "ceiling_low",
+    "ceiling_high",
+    "ceiling_mean_per_request",
+    "ceiling_block_weighted",
+    "ceiling_with_output",
+    "gap",
+)
+
+
+def definition(prepared: Prepared) -> dict[str, Any]:
+    """What the figures mean: printed with every number."""
+    q = prepared.question
+    return {
+        "name": q.definition,
+        "block_size": prepared.block_size,
+        "arrivals": q.arrivals,
+        "window": q.window,
+        "where": [f"{axis}={value}" for axis, value in q.where],
+        "timezone": q.timezone,
+        "order": "ascending arrival, ties by input name, then record",
+        **MEANINGS[q.definition],
+        "times": "inside a session only: what depends on times or order across sessions is null"
+        if prepared.unanchored
+        else "as named by arrivals",
+    }
+
+
+def report(warehouse: Warehouse, question: Question, axes: tuple[str, ...] = DEFAULT_AXES) -> dict[str, Any]:
+    """Every headline figure, and the main ones by each axis."""
+    prepared = warehouse.prepare(question)
+    anchored = not prepared.unanchored and prepared.timed
+    workload = warehouse.query("workload", question, anchored=anchored).to_dicts()[0]
+    distinct = distinct_tokens(warehouse, question)
+    overlap = warehouse.query("overlap", question, block=prepared.block_size, distinct_tokens=distinct).to_dicts()[0]
+    if not overlap["prefix_tokens"]:
+        overlap = dict.fromkeys(overlap)
+    rates = warehouse.query("hit_rate", question, block=prepared.block_size, order_known=prepared.order_known)
+    hit_rate = rates.to_dicts()[0]
+    by = {
+        axis: warehouse.query("by_axis", question, axis=axis, order_known=prepared.order_known).to_dicts()
+        for axis in axes
+    }
+    if question.definition != "tracetower":
+        _redefine(warehouse, question, hit_rate, by)
+    return {
+        "definition": definition(prepared) | {"assumed": assumed(warehouse, question)},
+        "workload": workload,
+        "overlap": overlap,
+        "hit_rate": hit_rate,
+        "by": by,
+    }
+
+
+def _redefine(
+    warehouse: Warehouse, question: Question, hit_rate: dict[str, Any], by: dict[str, list[dict[str, Any]]]
+) -> None:
+    """Put another definition's ceiling in place; figures that it does not define become unknown."""
+    if engine_of(question.definition):
+        from analysis.peers.engine_curve import engine_ceiling
+
+        found = engine_ceiling(warehouse, question, tuple(by))
+        hit_rate |= {"ceiling": None, "ceiling_hit_tokens": None} | found.pop("all").get("all", {})
+    else:
+        from analysis.peers.peer_definitions import peer_ceiling
+
+        found = {axis: {} for axis in by}
+        hit_rate |= {"ceiling_hit_tokens": None} | peer_ceiling(warehouse, question)
+    ceiling = hit_rate["ceiling"]
+    hit_rate |= dict.fromkeys(_OWN_FIGURES) | {
+        "nines": -math.log10(1 - ceiling) if ceiling is not None and ceiling < 1 else None
+    }
+    for axis, rows in by.items():
+        for row in rows:
+            row |= {"ceiling": None, "ceiling_hit_tokens": None} | found[axis].get(row["group"], {})
+
+
+def assumed(warehouse: Warehouse, question: Question) -> str | None:
+    """What the hit rates take for granted about prompts that are known by their length alone; None where none is."""
+    rows = warehouse.sql(
+        "SELECT sum(prefix_tokens) FILTER (prompt_completeness = 'lengths') / nullif(sum(prefix_tokens), 0) AS share "
+        "FROM selected",
+        question,
+    )
+    share = rows["share"][0]
+    if not share:
+        return None
+    return (
+        f"{100 * share:.1f} % of prefix tokens are of prompts known by length alone: inside a session such a prompt is "
+        "taken to share what the shorter of it and the previous one has (an upper bound), across sessions nothing"
+    )
+
+
+def distinct_tokens(warehouse: Warehouse, question: Question) -> int | None:
+    """Tokens of tree nodes on some selected prompt's path; None where no prompt is known."""
+    rows = warehouse.sql("SELECT prefix_id FROM selected WHERE prefix_id IS NOT NULL", question)
+    if rows.is_empty():
+        return None
+    from analysis.kernel.reuse import reuse
+
+    loaded = warehouse.loaded()
+    leaf = rows["prefix_id"].to_numpy().astype(np.int64)
+    order = np.arange(leaf.size)
+    tree = loaded.tree
+    # at block size 1 every token that is not a hit is met for the first time
+    runs = reuse(tree.parent, tree.start, tree.end, leaf, order, order.astype(np.float64), 1, None, loaded.paths)
+    return runs.distinct_blocks
+
+
+def table(figures: dict[str, Any]) -> pl.DataFrame:
+    """A flat frame (figure, value) of the report's single figures."""
+    rows = [
+        {"part": part, "figure": name, "value": None if value is None else float(value)}
+        for part in ("workload", "overlap", "hit_rate")
+        for name, value in figures[part].items()
+    ]
+    return pl.DataFrame(rows, schema={"part": pl.String, "figure": pl.String, "value": pl.Float64})

@@ -1,0 +1,65 @@
+"""Chains inside a session, from prefixes alone: which prompt continues which, and which starts anew.
+
+A session may hold several conversations at once (sub-agents that its files do not tell apart, side requests). A prompt
+that holds all of an earlier one continues it; the second that does is a branch. A prompt that holds none starts a chain
+if the conversation it came after goes on later, and replaces it otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+STEPS = ("start", "continue", "branch", "new_chain", "replace")
+"""start: first of its session · continue: an earlier prompt that nothing had continued · branch: one that something had
+· new_chain: none, and the session's previous prompt is continued later · replace: none, and it is not."""
+
+
+def chain_steps(
+    prefix_tokens: NDArray[Any],
+    session: NDArray[Any],
+    order: NDArray[Any],
+    previous_row: NDArray[Any],
+    deepest_row: NDArray[Any],
+    deepest_shared_tokens: NDArray[Any],
+    tolerance: NDArray[Any],
+) -> NDArray[np.int8]:
+    """The step of each request, int8[r], index into `STEPS`; -1 where its prompt or session is unknown.
+
+    Args:
+        prefix_tokens: int64[r], prompt lengths; 0 unknown.
+        session: int64[r], session codes; -1 unknown.
+        order: int64[r], rows in arrival order.
+        previous_row, deepest_row, deepest_shared_tokens: of `analysis.kernel.transitions.Transitions`.
+        tolerance: int64[r], tokens by which a prompt may miss the end of the one it continues.
+    """
+    arrays = (
+        np.ascontiguousarray(a, np.int64)
+        for a in (prefix_tokens, session, order, previous_row, deepest_row, deepest_shared_tokens, tolerance)
+    )
+    step: NDArray[np.int8] = _steps(*arrays)
+    return step
+
+
+@njit(cache=True)
+def _steps(prefix: Any, session: Any, order: Any, previous: Any, deepest: Any, shared: Any, tolerance: Any) -> Any:
+    step = np.full(len(prefix), -1, np.int8)
+    continued = np.zeros(len(prefix), np.bool_)
+    for row in order:
+        if session[row] < 0 or prefix[row] <= 0:
+            continue
+        p = deepest[row]
+        if previous[row] < 0:
+            step[row] = 0
+        elif p >= 0 and shared[row] > 0 and shared[row] >= prefix[p] - tolerance[row] and prefix[row] > prefix[p]:
+            step[row] = 2 if continued[p] else 1
+            continued[p] = True
+        else:
+            step[row] = 4
+    for row in order:
+        if step[row] == 4 and continued[previous[row]]:
+            step[row] = 3
+    return step

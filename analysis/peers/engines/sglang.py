@@ -1,0 +1,236 @@
+"""SGLang's RadixCache, requests one after another, LRU (sglang/srt/mem_cache/radix_cache.py and allocator, 0.5.23).
+
+A whole leaf is evicted at a time, so more leaves than needed: not a stack algorithm, every capacity is replayed. Every
+node on a look-up's path gets its time, also one matched in part; a split's upper half is younger than its lower one.
+Nothing is evicted while the pool has room. Prefill asks for its tokens and a page more than it needs; decode for
+exact pages. The prompt is inserted after prefill, prompt and output again at the end; the last token sampled has no
+KV. What turns out to be there already is freed, unlike in vLLM. The default UnifiedRadixCache gives the same results.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+import numpy as np
+from numba import njit
+
+from analysis.peers.engines.outcome import Replay
+from analysis.peers.engines.paths import BlockPaths, Ints, deepest_path, walk
+
+
+def replay(paths: BlockPaths, capacity_tokens: Sequence[int]) -> list[Replay]:
+    """What SGLang hits at each capacity (tokens of the KV pool).
+
+    `paths` must be built at the page size (1 by default in SGLang; then hits are exact to the token). Raises
+    ValueError for a capacity below one page.
+    """
+    page = paths.block_tokens
+    out = []
+    for tokens in capacity_tokens:
+        pages = int(tokens) // page
+        if pages < 1:
+            raise ValueError(f"capacity {tokens} tokens is less than one page of {page} tokens")
+        hits, lost, oom = _radix(
+            paths.parent, paths.blocks, paths.leaf, paths.prompt_tokens, paths.lookup, paths.prompt, paths.cached,
+            paths.prompt_slots, paths.slots, pages * page, page, deepest_path(paths.parent, paths.leaf),
+        )  # fmt: skip
+        reason = "leaf-granular eviction is not a stack algorithm"
+        out.append(Replay(pages, page, np.maximum(hits, 0), hits >= 0, int(lost), int(oom), "replay", reason))
+    return out
+
+
+# Columns of the node table of the simulated radix tree.
+_PARENT, _CHILDREN, _TIME, _PAGES, _BOTTOM = 0, 1, 2, 3, 4
+# Cells of the state vector.
+_CLOCK, _AVAILABLE, _FREE_NODES = 0, 1, 2
+
+
+@njit(cache=True)
+def _new_node(nodes: Ints, free: Ints, state: Ints, parent: int, pages: int, bottom: int) -> int:
+    state[_FREE_NODES] -= 1
+    node = free[state[_FREE_NODES]]
+    state[_CLOCK] += 1
+    nodes[node, _PARENT] = parent
+    nodes[node, _CHILDREN] = 0
+    nodes[node, _TIME] = state[_CLOCK]
+    nodes[node, _PAGES] = pages
+    nodes[node, _BOTTOM] = bottom
+    return node
+
+
+@njit(cache=True)
+def _touch(
+    nodes: Ints, free: Ints, state: Ints, parent: Ints, blocks: Ints, holder: Ints, path: Ints, wanted: int
+) -> tuple[int, int]:
+    """Walk the first `wanted` atoms of a path down the cached tree: new times, and a split inside a node.
+
+    Returns (atoms matched, node reached; -1 at the root).
+    """
+    state[_CLOCK] += 1
+    now = state[_CLOCK]
+    reached = -1
+    i = 0
+    while i < wanted:
+        node = holder[path[i]]
+        if node < 0:
+            break
+        nodes[node, _TIME] = now
+        pages = 0
+        while i < wanted and holder[path[i]] == node:
+            pages += blocks[path[i]]
+            i += 1
+        if pages < nodes[node, _PAGES]:
+            cut = path[i - 1]
+            upper = _new_node(nodes, free, state, nodes[node, _PARENT], pages, cut)
+            nodes[upper, _CHILDREN] = 1
+            nodes[node, _PARENT] = upper
+            nodes[node, _PAGES] -= pages
+            atom = cut
+            while atom >= 0 and holder[atom] == node:
+                holder[atom] = upper
+                atom = parent[atom]
+            return i, upper
+        reached = node
+    return i, reached
+
+
+@njit(cache=True)
+def _insert(
+    nodes: Ints, free: Ints, state: Ints, parent: Ints, blocks: Ints, holder: Ints, path: Ints, wanted: int
+) -> tuple[int, int, int]:
+    """Insert the first `wanted` atoms. Returns (last node, pages added, the new leaf or -1)."""
+    matched, node = _touch(nodes, free, state, parent, blocks, holder, path, wanted)
+    if matched == wanted:
+        return node, 0, -1
+    pages = 0
+    for i in range(matched, wanted):
+        pages += blocks[path[i]]
+    leaf = _new_node(nodes, free, state, node, pages, path[wanted - 1])
+    for i in range(matched, wanted):
+        holder[path[i]] = leaf
+    if node >= 0:
+        nodes[node, _CHILDREN] += 1
+    return leaf, pages, leaf
+
+
+@njit(cache=True)
+def _radix(
+    parent: Ints,
+    blocks: Ints,
+    leaf: Ints,
+    prompt_tokens: Ints,
+    lookup: Ints,
+    prompt: Ints,
+    cached: Ints,
+    prompt_slots: Ints,
+    slots: Ints,
+    capacity: int,
+    page: int,
+    deepest: int,
+) -> tuple[Ints, int, int]:
+    n = len(leaf)
+    hits = np.zeros(n, np.int64)
+    atoms = len(parent)
+    holder = np.full(atoms, -1, np.int64)
+    room = atoms + 2  # a node of the cache holds at least one atom
+    nodes = np.zeros((room, 5), np.int64)
+    nodes[:, _BOTTOM] = -1
+    free = np.arange(room - 1, -1, -1)
+    state = np.zeros(3, np.int64)
+    state[_AVAILABLE] = capacity
+    state[_FREE_NODES] = room
+    heap = [(np.int64(0), np.int64(0))]
+    heap.pop()
+    path = np.empty(deepest + 1, np.int64)
+    unschedulable_tokens = 0
+    oom = 0
+    for r in range(n):
+        count = walk(parent, leaf[r], path)
+        # Atoms up to the look-up limit and up to the prompt's last full page: the tree is cut there.
+        depth = 0
+        limit = 0
+        whole = 0
+        for i in range(count):
+            depth += blocks[path[i]]
+            if depth <= lookup[r]:
+                limit = i + 1
+            if depth <= prompt[r]:
+                whole = i + 1
+        matched, locked = _touch(nodes, free, state, parent, blocks, holder, path, limit)
+        pages = 0
+        for i in range(matched):
+            pages += blocks[path[i]]
+        extend = prompt_tokens[r] - pages * page
+        demand = extend if page == 1 else extend + page
+        if state[_AVAILABLE] < demand:
+            _evict(nodes, free, state, parent, holder, heap, demand - state[_AVAILABLE], locked, page)
+        taken = (prompt_slots[r] - pages) * page
+        if state[_AVAILABLE] < taken:
+            hits[r] = -1
+            unschedulable_tokens += prompt_tokens[r]
+            if locked >= 0 and nodes[locked, _CHILDREN] == 0:
+                heapq.heappush(heap, (nodes[locked, _TIME], np.int64(locked)))
+            continue
+        hits[r] = pages
+        state[_AVAILABLE] -= taken
+        last, added, fresh = _insert(nodes, free, state, parent, blocks, holder, path, whole)
+        # Pages found in the tree by now are freed, pages added stay; the partial page stays with the request.
+        state[_AVAILABLE] += (prompt[r] - pages - added) * page
+        if fresh >= 0:
+            heapq.heappush(heap, (nodes[fresh, _TIME], np.int64(fresh)))
+        _, locked = _touch(nodes, free, state, parent, blocks, holder, path, whole)
+        growth = (slots[r] - prompt_slots[r]) * page
+        if state[_AVAILABLE] < growth:
+            _evict(nodes, free, state, parent, holder, heap, growth - state[_AVAILABLE], locked, page)
+        partial = (prompt_slots[r] - prompt[r]) * page
+        if state[_AVAILABLE] < growth:
+            oom += 1
+            state[_AVAILABLE] += partial
+            last = locked
+        else:
+            last, added, fresh = _insert(nodes, free, state, parent, blocks, holder, path, count)
+            state[_AVAILABLE] += partial - added * page
+        if last >= 0 and nodes[last, _CHILDREN] == 0:
+            heapq.heappush(heap, (nodes[last, _TIME], np.int64(last)))
+    return hits, unschedulable_tokens, oom
+
+
+@njit(cache=True)
+def _evict(
+    nodes: Ints,
+    free: Ints,
+    state: Ints,
+    parent: Ints,
+    holder: Ints,
+    heap: list[tuple[np.int64, np.int64]],
+    short: int,
+    locked: int,
+    page: int,
+) -> None:
+    """Free whole leaves, least recently used first, until `short` tokens are gained or none is left.
+
+    Entries of the heap may be old: a node's time only grows, so an old entry surfaces early and is put back.
+    """
+    gained = 0
+    while gained < short and len(heap) > 0:
+        time, node = heapq.heappop(heap)
+        if nodes[node, _BOTTOM] < 0 or nodes[node, _CHILDREN] > 0 or node == locked:
+            continue
+        if nodes[node, _TIME] != time:
+            heapq.heappush(heap, (nodes[node, _TIME], node))
+            continue
+        atom = nodes[node, _BOTTOM]
+        while atom >= 0 and holder[atom] == node:
+            holder[atom] = -1
+            atom = parent[atom]
+        gained += nodes[node, _PAGES] * page
+        state[_AVAILABLE] += nodes[node, _PAGES] * page
+        above = nodes[node, _PARENT]
+        nodes[node, _BOTTOM] = -1
+        free[state[_FREE_NODES]] = node
+        state[_FREE_NODES] += 1
+        if above >= 0:
+            nodes[above, _CHILDREN] -= 1
+            if nodes[above, _CHILDREN] == 0 and above != locked:
+                heapq.heappush(heap, (nodes[above, _TIME], above))

@@ -1,0 +1,327 @@
+"""vLLM's block manager, v1, one full-attention KV group, requests one after another (vllm/v1/core, 0.33.0).
+
+Look-up: the first (P - 1) // B chained blocks, stop at the first miss, so a fully cached prompt computes its last block
+again. New blocks come from the front of the free queue and lose their hash at that moment. Blocks of the prompt and of
+generated tokens are cached when full. A finished request's blocks go back tail first. Block 0 is the null block: C GPU
+blocks give C - 1 usable ones. Nothing is de-duplicated: a block computed twice exists twice.
+
+Version choice of the free queue: "0.23" puts the (hash-less) partial block at the front, where it is reused first;
+"0.20" and before append everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from analysis.peers.engines.outcome import Replay
+from analysis.peers.engines.paths import BlockPaths, Ints, deepest_path, walk
+
+VERSIONS = ("0.23", "0.20")
+
+
+class Runs(NamedTuple):
+    """Stack distances of a whole trace: runs of consecutive blocks, as in the reuse table.
+
+    Block i of a run hits at K usable blocks if distance + i < K. `recomputed` counts requests that compute a block
+    someone has computed before (a fully cached prompt, or a repeated answer): there copies can exist and the runs are
+    a bound.
+    """
+
+    request: Ints
+    start_block: Ints
+    blocks: Ints
+    distance_blocks: Ints
+    recomputed: int
+
+
+def stack_distances(paths: BlockPaths, version: str = "0.23") -> Runs:
+    """One pass for all capacities: distances on the stack as it was before each request, heads most recent.
+
+    With version 0.23 a request that ends with a partial block leaves it empty at the queue's front, so the next request
+    sees one block less; with 0.20 the partial block ages like any other.
+    """
+    legacy = _legacy(version)
+    partial = paths.slots > paths.cached
+    out = _distances(
+        paths.parent,
+        paths.blocks,
+        paths.leaf,
+        paths.lookup,
+        paths.cached,
+        partial,
+        legacy,
+        deepest_path(paths.parent, paths.leaf),
+    )
+    return Runs(*out)
+
+
+def hit_blocks_at(runs: Runs, usable_blocks: int, requests: int) -> Ints:
+    """Blocks hit per request at a capacity, from the runs of one pass."""
+    hits = np.clip(usable_blocks - runs.distance_blocks, 0, runs.blocks)
+    return np.bincount(runs.request, weights=hits, minlength=requests).astype(np.int64)
+
+
+def replay(
+    paths: BlockPaths, gpu_blocks: Sequence[int], version: str = "0.23", method: str = "auto", null_block: bool = True
+) -> list[Replay]:
+    """What vLLM hits at each capacity.
+
+    Args:
+        paths: the requests at vLLM's block size.
+        gpu_blocks: `num_gpu_blocks` of each capacity, the null block included.
+        version: free-queue order, one of VERSIONS.
+        method: auto takes the single pass where it is exact (every request fits and no block is ever computed twice)
+        and
+            the exact replay elsewhere; one_pass and replay force one.
+        null_block: False for managers without one (Dynamo's mocker).
+
+    Raises:
+        ValueError: an unknown version or method, or a capacity without a usable block.
+    """
+    if method not in ("auto", "one_pass", "replay"):
+        raise ValueError(f"unknown method {method!r}; known: auto, one_pass, replay")
+    legacy = _legacy(version)
+    usable = [int(n) - (1 if null_block else 0) for n in gpu_blocks]
+    if any(k < 1 for k in usable):
+        raise ValueError("a capacity needs at least one usable block; one more is the null block")
+    largest = int(paths.slots.max(initial=0))
+    runs = stack_distances(paths, version) if method != "replay" else None
+    out = []
+    for k in usable:
+        reason = _why_replay(k, largest, runs) if method == "auto" else f"method {method} was asked for"
+        if runs is not None and (method == "one_pass" or not reason):
+            why = reason or "every request fits and no block is computed twice"
+            hits, all_run = hit_blocks_at(runs, k, paths.requests), np.ones(paths.requests, bool)
+            out.append(Replay(k, paths.block_tokens, hits, all_run, 0, 0, "one_pass", why))
+            continue
+        hits, tokens, oom = _manager(
+            paths.parent, paths.blocks, paths.first_block, paths.leaf, paths.prompt_tokens, paths.lookup, paths.prompt,
+            paths.cached, paths.prompt_slots, paths.slots, k, legacy, paths.distinct_blocks,
+            deepest_path(paths.parent, paths.leaf),
+        )  # fmt: skip
+        ran = hits >= 0
+        found = np.maximum(hits, 0)
+        out.append(Replay(k, paths.block_tokens, found, ran, int(tokens), int(oom), "replay", reason))
+    return out
+
+
+def _why_replay(usable: int, largest: int, runs: Runs | None) -> str:
+    if usable < largest:
+        return f"the largest request needs {largest} blocks"
+    if runs is not None and runs.recomputed:
+        return f"{runs.recomputed} requests compute a block that was computed before"
+    return ""
+
+
+def _legacy(version: str) -> bool:
+    if version not in VERSIONS:
+        raise ValueError(
+            f"unknown vLLM version {version!r}; known: {', '.join(VERSIONS)} (free-queue order changed between)"
+        )
+    return version == "0.20"
+
+
+@njit(cache=True)
+def _add(tree: Ints, index: int, value: int) -> None:
+    i = index + 1
+    while i < len(tree):
+        tree[i] += value
+        i += i & -i
+
+
+@njit(cache=True)
+def _sum_to(tree: Ints, index: int) -> int:
+    total = 0
+    i = index + 1
+    while i > 0:
+        total += tree[i]
+        i -= i & -i
+    return total
+
+
+@njit(cache=True)
+def _distances(
+    parent: Ints,
+    blocks: Ints,
+    leaf: Ints,
+    lookup: Ints,
+    cached: Ints,
+    partial: NDArray[np.bool_],
+    legacy: bool,
+    deepest: int,
+) -> tuple[Ints, Ints, Ints, Ints, int]:
+    n = len(leaf)
+    last = np.full(len(parent), -1, np.int64)
+    tree = np.zeros(n + 2, np.int64)
+    scratch = np.empty(deepest + 1, np.int64)
+    room = max(16, 4 * n)
+    rows = np.empty((room, 4), np.int64)
+    used = 0
+    held = 0
+    recomputed = 0
+    empty_slot = 0
+    for r in range(n):
+        count = walk(parent, leaf[r], scratch)
+        depth = 0
+        i = 0
+        again = False
+        while i < count and last[scratch[i]] >= 0:
+            e = last[scratch[i]]
+            begin = depth
+            while i < count and last[scratch[i]] == e:
+                depth += blocks[scratch[i]]
+                i += 1
+            wanted = min(depth, lookup[r]) - begin
+            if wanted > 0:
+                if used == room:
+                    grown = np.empty((room * 2, 4), np.int64)
+                    grown[:room] = rows
+                    rows = grown
+                    room *= 2
+                rows[used, 0] = r
+                rows[used, 1] = begin
+                rows[used, 2] = wanted
+                rows[used, 3] = held - _sum_to(tree, e) + empty_slot
+                used += 1
+            again = again or depth > lookup[r]
+        # Touched only now: distances are those before this request.
+        for j in range(i):
+            atom = scratch[j]
+            _add(tree, last[atom], -blocks[atom])
+            held -= blocks[atom]
+        for j in range(count):
+            last[scratch[j]] = r
+        junk = 1 if legacy and partial[r] else 0
+        _add(tree, r, cached[r] + junk)
+        held += cached[r] + junk
+        empty_slot = 1 if partial[r] and not legacy else 0
+        if again:
+            recomputed += 1
+    rows = rows[:used]
+    return rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].copy(), rows[:, 3].copy(), recomputed
+
+
+@njit(cache=True)
+def _unlink(before: Ints, after: Ints, slot: int) -> None:
+    after[before[slot]] = after[slot]
+    before[after[slot]] = before[slot]
+
+
+@njit(cache=True)
+def _forget(first: Ints, copies: Ints, held: Ints, slot: int) -> None:
+    """Take a block's hash from it: remove it from the list of copies of its id (oldest first)."""
+    block = held[slot]
+    if block < 0:
+        return
+    if first[block] == slot:
+        first[block] = copies[slot]
+    else:
+        step = first[block]
+        while copies[step] != slot:
+            step = copies[step]
+        copies[step] = copies[slot]
+    held[slot] = -1
+
+
+@njit(cache=True)
+def _hash(first: Ints, copies: Ints, held: Ints, slot: int, block: int) -> None:
+    held[slot] = block
+    copies[slot] = -1
+    if first[block] < 0:
+        first[block] = slot
+        return
+    step = first[block]
+    while copies[step] >= 0:
+        step = copies[step]
+    copies[step] = slot
+
+
+@njit(cache=True)
+def _manager(
+    parent: Ints,
+    blocks: Ints,
+    first_block: Ints,
+    leaf: Ints,
+    prompt_tokens: Ints,
+    lookup: Ints,
+    prompt: Ints,
+    cached: Ints,
+    prompt_slots: Ints,
+    slots: Ints,
+    usable: int,
+    legacy: bool,
+    distinct: int,
+    deepest: int,
+) -> tuple[Ints, int, int]:
+    n = len(leaf)
+    hits = np.zeros(n, np.int64)
+    first = np.full(distinct, -1, np.int64)
+    copies = np.full(usable, -1, np.int64)
+    held = np.full(usable, -1, np.int64)
+    # The free queue: a ring of all slots with the sentinel `usable` between tail and head.
+    after = np.empty(usable + 1, np.int64)
+    before = np.empty(usable + 1, np.int64)
+    for i in range(usable + 1):
+        after[i] = (i + 1) % (usable + 1)
+        before[i] = (i + usable) % (usable + 1)
+    end = usable
+    largest = 1
+    for r in range(n):
+        largest = max(largest, slots[r], prompt_slots[r])
+    ids = np.empty(largest + 1, np.int64)
+    mine = np.empty(largest + 1, np.int64)
+    scratch = np.empty(deepest + 1, np.int64)
+    unschedulable_tokens = 0
+    oom = 0
+    for r in range(n):
+        if prompt_slots[r] > usable:
+            hits[r] = -1
+            unschedulable_tokens += prompt_tokens[r]
+            continue
+        count = walk(parent, leaf[r], scratch)
+        filled = 0
+        for i in range(count):
+            atom = scratch[i]
+            for j in range(blocks[atom]):
+                ids[filled] = first_block[atom] + j
+                filled += 1
+        found = 0
+        while found < lookup[r] and first[ids[found]] >= 0:
+            mine[found] = first[ids[found]]
+            found += 1
+        hits[r] = found
+        for i in range(found):
+            _unlink(before, after, mine[i])
+        runs_out = slots[r] > usable
+        total = prompt_slots[r] if runs_out else slots[r]
+        full = prompt[r] if runs_out else cached[r]
+        oom += 1 if runs_out else 0
+        # Prefill takes its blocks and hashes the full ones before decode takes more.
+        for i in range(found, prompt_slots[r]):
+            slot = after[end]
+            _unlink(before, after, slot)
+            _forget(first, copies, held, slot)
+            mine[i] = slot
+        for i in range(found, prompt[r]):
+            _hash(first, copies, held, mine[i], ids[i])
+        for i in range(prompt_slots[r], total):
+            slot = after[end]
+            _unlink(before, after, slot)
+            _forget(first, copies, held, slot)
+            mine[i] = slot
+        for i in range(prompt[r], full):
+            _hash(first, copies, held, mine[i], ids[i])
+        for i in range(total - 1, -1, -1):
+            slot = mine[i]
+            left = before[end] if legacy or held[slot] >= 0 else end
+            right = after[left]
+            after[left] = slot
+            before[slot] = left
+            after[slot] = right
+            before[right] = slot
+    return hits, unschedulable_tokens, oom

@@ -1,0 +1,1 @@
+"""The cache that misses are explained for: one, busy with running requests, or several behind a routing policy."""

@@ -1,0 +1,202 @@
+"""The tree that the prompts would make if changing lines were removed, constant, or at the end of the prompt.
+
+A *mark* is a stretch of a path that changes between consecutive prompts. Every prompt whose path holds the whole
+stretch loses it; then each is told again as what it adds to the prompt it shares most with: the one it shared most with
+before, or the previous one up to the end of what they have in common behind the change. All prompts are inserted into a
+new tree, so nothing is estimated; what is alike by chance, behind other changes, is not known and not shared.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from analysis.why.changed.marks import Change, collect, mapped, marks_of
+from analysis.why.changed.virtual_prompts import virtual_batch
+from traces.tree.prefixes import PrefixTree
+
+NODE_BITS = np.uint64(32)
+"""A unit's id in the new tree: its old node, and its place in it."""
+
+CONSTANT = np.uint64(1 << 63)
+
+
+class ChangedTree(NamedTuple):
+    """A tree as plain arrays with two leaves a request row: without the lines (or with constant ones), and with them
+    at the end. -1: the prompt is unknown."""
+
+    parent: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    leaf: NDArray[np.int64]
+    moved: NDArray[np.int64]
+
+
+def changed_tree(
+    parent: NDArray[Any],
+    start: NDArray[Any],
+    end: NDArray[Any],
+    leaf: NDArray[Any],
+    order: NDArray[Any],
+    session: NDArray[Any],
+    match_row: NDArray[Any],
+    match_tokens: NDArray[Any],
+    change: Change,
+    constant: bool,
+) -> ChangedTree:
+    """Insert every prompt again without the changing lines.
+
+    Args:
+        parent, start, end: the tree.
+        leaf: int64[r], node of each prompt; -1 unknown.
+        order: int64[r], rows in arrival order.
+        session: int64[r], session codes; -1 unknown.
+        match_row, match_tokens: int64[r], the earlier request that shares most, and how much (`longest_matches`).
+        change: what changes.
+        constant: put a line in the place of each change that is the same in all prompts of the session, as long as its
+            first one; else put nothing there.
+    """
+    up, begin, reach = (np.ascontiguousarray(a, np.int64) for a in (parent, start, end))
+    leaves = np.ascontiguousarray(leaf, np.int64)
+    marks = marks_of(up, begin, leaves, change)
+    count = len(leaves)
+    fill = np.zeros(count, np.int64)  # tokens of the constant line, by row
+    if constant:
+        first: dict[int, int] = {}
+        longest = np.where(change.previous_line_tokens > 0, change.previous_line_tokens, change.line_tokens)
+        for code, tokens in zip(session[change.row].tolist(), longest.tolist(), strict=True):
+            first.setdefault(code, tokens)
+        fill = np.array([first.get(code, 0) for code in session.tolist()], np.int64)
+    pair = np.full(count, -1, np.int64)
+    pair[change.row] = np.arange(len(change.row))
+    given = (
+        up, begin, reach, leaves, np.ascontiguousarray(order, np.int64), np.ascontiguousarray(session, np.int64),
+        np.ascontiguousarray(match_row, np.int64), np.ascontiguousarray(match_tokens, np.int64), pair,
+        *(np.ascontiguousarray(c, np.int64) for c in change[1:]), *marks, fill,
+    )  # fmt: skip
+    nothing = np.empty(0, np.int64)
+    counted = (False, *[nothing] * 6, nothing.astype(np.uint64), nothing)
+    plan: Any = _plan
+    rows, runs = plan(*given, *counted)
+    row, base, keep, run, reply, stop = (np.empty(rows, np.int64) for _ in range(6))
+    value, size = np.empty(runs, np.uint64), np.empty(runs, np.int64)
+    written = (True, row, base, keep, run, reply, stop, value, size)
+    plan(*given, *written)
+    batch = virtual_batch(row, base, keep, run, reply, stop, value, size)
+    made = PrefixTree()
+    new_leaf, full, moved = (np.full(count, -1, np.int64) for _ in range(3))
+    made.insert(batch, new_leaf, full, moved)
+    columns = made.columns()
+    return ChangedTree(
+        columns["parent"], columns["start"], columns["end"], new_leaf, np.where(moved >= 0, moved, new_leaf)
+    )
+
+
+@njit(cache=True)
+def _plan(
+    parent: Any, start: Any, end: Any, leaf: Any, order: Any, session: Any, match_row: Any, match_tokens: Any,
+    pair: Any, previous_row: Any, line_token: Any, line_tokens: Any, previous_line_tokens: Any, resumed: Any,
+    first: Any, begin: Any, stop: Any, above: Any, fill: Any, write: Any,
+    out_row: Any, out_base: Any, out_keep: Any, out_run: Any, out_reply: Any, out_end: Any, value: Any, size: Any,
+) -> Any:  # fmt: skip
+    """Base, kept tokens and runs of every prompt; with `write` false only counts (rows, runs)."""
+    rows = 0
+    runs = 0
+    low, high = np.empty(4096, np.int64), np.empty(4096, np.int64)
+    base_low, base_high = np.empty(4096, np.int64), np.empty(4096, np.int64)
+    path = np.empty(1, np.int64)
+    for row in order:
+        node = leaf[row]
+        if node < 0:
+            continue
+        n = end[node]
+        marks = collect(parent, first, begin, stop, above, node, n, low, high)
+        base, keep, at = -1, np.int64(0), np.int64(0)
+        p = match_row[row]
+        if p >= 0 and match_tokens[row] > 0:
+            others = collect(parent, first, begin, stop, above, leaf[p], end[leaf[p]], base_low, base_high)
+            at = match_tokens[row]
+            # a change that goes on behind what both share is not the same change in both
+            for i in range(marks):
+                if low[i] < at < high[i] or (high[i] == low[i] == at):
+                    at = low[i]
+            for i in range(others):
+                if base_low[i] < at < base_high[i] or (base_high[i] == base_low[i] == at):
+                    at = base_low[i]
+            base = p
+            keep = mapped(base_low, base_high, others, fill[p], at)
+            # an empty change right at the end of what is kept belongs to the rest
+        x = pair[row]
+        if x >= 0:
+            q = previous_row[x]
+            others = collect(parent, first, begin, stop, above, leaf[q], end[leaf[q]], base_low, base_high)
+            reach = line_token[x] + previous_line_tokens[x] + resumed[x]
+            kept = mapped(base_low, base_high, others, fill[q], reach)
+            if kept >= keep:
+                base = q
+                keep = kept
+                at = line_token[x] + line_tokens[x] + resumed[x]
+        # the path's nodes behind `at`, and behind the first mark for what moves to the end
+        depth = 0
+        top = node
+        lowest = at if marks == 0 else min(at, low[0])
+        while top > 0 and end[top] > lowest:
+            depth += 1
+            top = parent[top]
+        if depth > len(path):
+            path = np.empty(2 * depth, np.int64)
+        top = node
+        for i in range(depth - 1, -1, -1):
+            path[i] = top
+            top = parent[top]
+        if write:
+            out_row[rows], out_base[rows], out_keep[rows], out_run[rows] = row, base, keep, runs
+        mark = 0
+        while mark < marks and (high[mark] < at or (high[mark] == at and low[mark] < at)):
+            mark += 1
+        if x >= 0 and base == previous_row[x] and mark < marks and low[mark] == high[mark] and high[mark] <= at:
+            mark += 1  # the empty change of this very pair: its constant line is in the base
+        i = 0
+        token = at
+        while token < n or mark < marks:
+            if mark < marks and low[mark] <= token:
+                if fill[row] > 0:
+                    if write:
+                        value[runs] = CONSTANT | (np.uint64(session[row] + 1) << np.uint64(31))
+                        size[runs] = fill[row]
+                    runs += 1
+                token = max(token, high[mark])
+                mark += 1
+                continue
+            until = n if mark == marks else low[mark]
+            while i < depth and end[path[i]] <= token:
+                i += 1
+            if i == depth:
+                break
+            to = min(until, end[path[i]])
+            if write:
+                value[runs] = (np.uint64(path[i]) << NODE_BITS) + np.uint64(token - start[path[i]])
+                size[runs] = to - token
+            runs += 1
+            token = to
+        if write:
+            out_reply[rows] = runs
+        for m in range(marks):
+            token = low[m]
+            i = 0
+            while token < high[m]:
+                while end[path[i]] <= token:
+                    i += 1
+                to = min(high[m], end[path[i]])
+                if write:
+                    value[runs] = (np.uint64(path[i]) << NODE_BITS) + np.uint64(token - start[path[i]])
+                    size[runs] = to - token
+                runs += 1
+                token = to
+        if write:
+            out_end[rows] = runs
+        rows += 1
+    return rows, runs

@@ -1,0 +1,176 @@
+"""Where consecutive prompts of a chain part, what that loses, and the hit rate if the changing lines were not there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from analysis.kernel.reuse import reuse
+from analysis.store.question import Question
+from analysis.store.warehouse import Warehouse
+from analysis.why.changed.marks import Change
+from analysis.why.changed.tree import changed_tree
+from analysis.why.miss_causes import lost_history
+from analysis.why.misses import matches
+
+BRANCHING = ("first", "fork", "rewind")
+"""Transitions that continue another prompt than the session's last. They part from it and lose nothing by that, unless
+they share most with the last one and go on like it behind the change, or its kind is known."""
+
+_PLAIN = {"append": "tail", "retry": "tail", "fork": "edit", "rewind": "edit"}
+
+CHANCE_TOKENS = 64
+"""Two prompts that go on differently may still be alike for as long."""
+
+LEAST_RECOMPUTED = 12
+"""Kinds of divergence whose what-ifs are always recomputed, those that lose most first."""
+
+RECOMPUTED_REQUESTS = 1_000_000
+"""More kinds are recomputed as long as no more requests than this are; the what-ifs of the others are null."""
+
+
+def parted(warehouse: Warehouse, question: Question) -> pl.DataFrame:
+    """Every divergence of the selected requests that loses tokens.
+
+    Returns:
+        Columns of the table `divergences` with kind filled by the transition where it is not known, and row,
+        previous_row, session (codes), lost_tokens (`analysis.why.miss_causes.lost_history`).
+    """
+    prepared = warehouse.prepare(question)
+    loaded, kinds = warehouse.loaded(), warehouse.kinds()
+    found = matches(warehouse, prepared)
+    count = len(loaded.leaf)
+    ids = loaded.requests["request_id"]
+    rows = pl.DataFrame({"request_id": ids, "row": np.arange(count)})
+    known = loaded.leaf >= 0
+    prefix = np.where(known, loaded.tree.end[np.maximum(loaded.leaf, 0)], 0)
+    table = (
+        warehouse.dataset.read("divergences")
+        .join(rows, on="request_id", how="inner", maintain_order="left")
+        .join(
+            rows.rename({"request_id": "previous_request_id", "row": "previous_row"}),
+            on="previous_request_id",
+            how="inner",
+            maintain_order="left",
+        )
+        .join(warehouse.grouped(question, "all").select("row"), on="row", how="semi", maintain_order="left")
+    )
+    table = _within_prompts(
+        table.with_columns(
+            own_tokens=pl.Series(prefix[table["row"].to_numpy()]),
+            previous_tokens=pl.Series(prefix[table["previous_row"].to_numpy()]),
+        )
+    )
+    row, previous = table["row"].to_numpy(), table["previous_row"].to_numpy()
+    alike = np.maximum(found.tokens[row], table["start_token"].to_numpy())
+    lost = lost_history(prefix[row], prefix[previous], alike, loaded.native[row])
+    transition = kinds["transition"].gather(row)
+    return (
+        table.with_columns(
+            session=pl.Series(loaded.session[row]),
+            lost_tokens=pl.Series(lost),
+            transition=transition,
+            follows=pl.Series(kinds["previous_row"].to_numpy()[row] == previous),
+            edited=(pl.col("resumed_tokens") > CHANCE_TOKENS)
+            & (pl.col("previous_line_tokens") < 2 * pl.col("line_tokens") + CHANCE_TOKENS),
+            in_place=_in_place(pl.Series(found.tokens[row])),
+        )
+        .filter("follows", pl.col("lost_tokens") > 0, ~pl.col("transition").is_in(list(BRANCHING)) | pl.col("in_place"))
+        .with_columns(
+            kind=pl.when(pl.col("kind").is_null() & (pl.col("transition") == "compaction") & pl.col("edited"))
+            .then(pl.lit("edit"))
+            .otherwise(pl.coalesce("kind", pl.col("transition").replace(_PLAIN)))
+        )
+        .drop("follows", "in_place", "edited")
+    )
+
+
+def _within_prompts(table: pl.DataFrame) -> pl.DataFrame:
+    """The rows whose lengths fit their prompts: those of a dataset from elsewhere may not, and they are walked by."""
+    lengths = ("start_token", "line_token", "line_tokens", "previous_line_tokens", "resumed_tokens")
+    mine = pl.col("line_token") + pl.col("line_tokens") + pl.col("resumed_tokens")
+    theirs = pl.col("line_token") + pl.col("previous_line_tokens") + pl.col("resumed_tokens")
+    return table.drop_nulls([*lengths, "keeps_end"]).filter(
+        pl.min_horizontal(*lengths) >= 0,
+        pl.col("start_token") <= pl.min_horizontal("own_tokens", "previous_tokens"),
+        pl.max_horizontal(*lengths) < 1 << 60,
+        mine <= pl.col("own_tokens"),
+        theirs <= pl.col("previous_tokens"),
+    )
+
+
+def _in_place(match_tokens: pl.Series) -> pl.Expr:
+    """Whether a prompt is its session's last one with a change, and not another one: no other is as much like it."""
+    alike = pl.col("line_token") + pl.col("line_tokens") + pl.col("resumed_tokens")
+    changed = (pl.col("resumed_tokens") > 0) | pl.col("kind").is_not_null()
+    further = (pl.col("resumed_tokens") > 0) & (alike > match_tokens + CHANCE_TOKENS)
+    # another prompt may by chance share some of the changed line too
+    same_line = (pl.col("line_token") + pl.col("line_tokens") > match_tokens) & pl.col("kind").is_not_null()
+    return ((pl.col("start_token") >= match_tokens) & changed) | same_line | further | pl.col("keeps_end")
+
+
+def divergences(warehouse: Warehouse, question: Question) -> list[dict[str, Any]]:
+    """Divergences by kind and role, those that lose most first, in the contract's keys.
+
+    `same_place_requests`: how many of them begin at the commonest place. The three what-ifs are the ceiling of the
+    selected requests if the changing lines were removed, the same in all prompts of a session, or last.
+
+    Raises:
+        BadQuestion: a block size, arrival model or window that makes no sense here.
+    """
+    found = parted(warehouse, question)
+    rows = []
+    for (kind, role), group in found.group_by("kind", "role", maintain_order=True):
+        place = group["start_token"].value_counts(sort=True)
+        rows.append(
+            {
+                "kind": kind,
+                "role": role,
+                "requests": group.height,
+                "sessions": group["session"].n_unique(),
+                "lost_tokens": int(group["lost_tokens"].sum()),
+                "start_token_p50": _median(group["start_token"]),
+                "message_p50": _median(group["message"]),
+                "same_place_requests": int(place["count"][0]),
+            }
+        )
+    rows.sort(key=lambda row: (-row["lost_tokens"], row["kind"], row["role"]))
+    most = max(LEAST_RECOMPUTED, RECOMPUTED_REQUESTS // max(1, len(warehouse.loaded().leaf)))
+    for place_in_list, row in enumerate(rows):
+        group = found.filter(pl.col("kind") == row["kind"], pl.col("role") == row["role"])
+        told = what_ifs(warehouse, question, group) if place_in_list < most else None
+        names = ("what_if_removed", "what_if_constant", "what_if_moved_to_end")
+        row |= dict(zip(names, told or (None, None, None), strict=True))
+    return rows
+
+
+def what_ifs(warehouse: Warehouse, question: Question, changes: pl.DataFrame) -> tuple[float | None, ...]:
+    """Ceilings of the selected requests with the changing lines removed, constant, moved to the end of the prompt."""
+    prepared = warehouse.prepare(question)
+    loaded, arrived = warehouse.loaded(), warehouse.arrived(question.arrivals)
+    selected = np.zeros(len(loaded.leaf), np.bool_)
+    selected[warehouse.grouped(question, "all")["row"].to_numpy()] = True
+    found = matches(warehouse, prepared)
+    change = Change(*(changes[name].to_numpy().astype(np.int64) for name in Change._fields))
+    tree = loaded.tree
+    given = (
+        tree.parent, tree.start, tree.end, loaded.leaf, arrived.order, loaded.session, found.row, found.tokens, change,
+    )  # fmt: skip
+    removed, constant = changed_tree(*given, False), changed_tree(*given, True)
+    rates = []
+    for made, leaf in ((removed, removed.leaf), (constant, constant.leaf), (removed, removed.moved)):
+        runs = reuse(
+            made.parent, made.start, made.end, leaf, arrived.order, arrived.arrival_s, prepared.block_size
+        )  # fmt: skip
+        prefix = np.where(leaf >= 0, made.end[np.maximum(leaf, 0)], 0)[selected].sum()
+        hit = int(runs.hit_blocks[selected].sum()) * prepared.block_size
+        rates.append(hit / int(prefix) if prefix else None)
+    return tuple(rates)
+
+
+def _median(values: pl.Series) -> int | None:
+    """The lower median: a place that was met."""
+    told = values.drop_nulls().sort()
+    return int(told[(len(told) - 1) // 2]) if len(told) else None

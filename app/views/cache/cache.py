@@ -1,0 +1,276 @@
+"""Cache: hit rate over capacity, TTL and tiers; a slider that answers at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from app.visit import sidebar
+from app.widgets import figures, formats
+
+if TYPE_CHECKING:
+    import polars as pl
+
+LEAD = "How much a KV cache of a given size hits. Capacity is that of one replica which serves all of these requests."
+AXES = ("all", "trajectory_type", "role", "model", "agent")
+MOST_GROUPS = 8
+NO_MODEL = "tokens only"
+TTLS_S = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0, 14_400.0,
+          43_200.0, 86_400.0)  # fmt: skip
+MARKED_TTLS_S = (300.0, 3600.0)
+
+
+def _curve(asked: sidebar.Asked, axis: str, **points: Any) -> pl.DataFrame:
+    from analysis.headline.curves import curve
+
+    key = f"curve {asked.question!r} {axis} {sorted(points.items())!r}"
+    return asked.desk.answer(key, lambda: curve(asked.desk.warehouse, asked.question, axis, **points))
+
+
+def _ceiling(asked: sidebar.Asked) -> float | None:
+    frame = asked.desk.query("hit_rate", asked.question, block=asked.block_size)
+    rate: float | None = frame["ceiling"][0]
+    return rate
+
+
+def _largest(frame: pl.DataFrame) -> pl.DataFrame:
+    """The groups with most prompt tokens, at most `MOST_GROUPS`."""
+    import polars as pl
+
+    sizes = frame.group_by("group").agg(pl.col("prefix_tokens").first()).filter(pl.col("prefix_tokens") > 0)
+    kept = sizes.sort("prefix_tokens", "group", descending=[True, False])["group"].head(MOST_GROUPS).to_list()
+    return frame.filter(pl.col("group").is_in(kept))
+
+
+def _whole(asked: sidebar.Asked) -> pl.DataFrame:
+    """The curve of all together from where it leaves zero, two points at least.
+
+    Below, a cache is too small to matter and the axis would be mostly empty.
+    """
+    import polars as pl
+
+    frame = _curve(asked, "all")
+    if frame.height < 2:
+        only = int(frame["capacity_blocks"][0])
+        return _curve(asked, "all", capacity_blocks=[only, 2 * only])
+    kept = frame.filter(pl.col("hit_tokens") >= 0.01 * pl.col("hit_tokens").max())
+    return kept if kept.height >= 2 else frame
+
+
+def _controls() -> tuple[str, float | None, str]:
+    """(axis, KV bytes per token or None, the model in words)."""
+    from analysis.replica.models.catalog import load_model, model_names
+    from analysis.replica.models.kv_layout import token_bytes
+
+    by, which, kind = st.columns([2, 2, 1])
+    axis = by.selectbox(
+        "Curves by", AXES, format_func=lambda a: a.replace("_", " "), key="by", bind="query-params",
+        help="All groups share one cache; each curve is the hit rate of that group's own prompt tokens.",
+    )  # fmt: skip
+    name = which.selectbox(
+        "Show sizes for the model", [NO_MODEL, *model_names()], key="kv", bind="query-params",
+        help="Turns tokens into GiB by the model's KV bytes a token: one copy, without those on tensor-parallel ranks.",
+    )  # fmt: skip
+    dtype = kind.selectbox(
+        "KV precision", ["bf16", "fp8"], key="kv_dtype", bind="query-params", disabled=name == NO_MODEL
+    )
+    if name == NO_MODEL:
+        return axis, None, ""
+    model = load_model(name)
+    size = token_bytes(model.groups, dtype, state_bytes=model.state_bytes).per_token
+    return axis, size, f"{name}, {dtype}: {formats.count(size)} bytes a token"
+
+
+def _marked() -> str:
+    mark: tuple[str, int, float | None] | None = st.session_state.get("replica-mark")
+    return f" Marked: {mark[0]}, as chosen on the page Replica." if mark else ""
+
+
+@st.fragment
+def _capacity(
+    asked: sidebar.Asked, axis: str, bytes_per_token: float | None, model: str, ceiling: float | None
+) -> None:
+    """The slider, what it says at once, and the curve. Moving the slider runs only this."""
+    with sidebar.guarded():
+        _at_capacity(asked, axis, bytes_per_token, model, ceiling)
+
+
+def _at_capacity(
+    asked: sidebar.Asked, axis: str, bytes_per_token: float | None, model: str, ceiling: float | None
+) -> None:
+    import polars as pl
+
+    from analysis.headline.curves import hits_at
+    from app.widgets import curve_charts
+
+    whole = _whole(asked)
+    sizes = whole["capacity_blocks"].to_list()
+    block = asked.block_size
+
+    def written(blocks: int) -> str:
+        text = f"{formats.tokens(blocks * block)} tokens"
+        return text if bytes_per_token is None else f"{text} · {formats.size(blocks * block * bytes_per_token)}"
+
+    start = min(sizes, key=lambda c: abs(c - sizes[-1] / 4))
+    chosen = st.select_slider(
+        "Capacity of one replica, tokens", sizes, value=start, format_func=lambda b: formats.short(b * block),
+        key="capacity", bind="query-params", help="Log-spaced up to the capacity from which nothing more is hit.",
+    )  # fmt: skip
+    hits, prefix = hits_at(asked.desk.warehouse, asked.question, int(chosen))
+    rate = hits / prefix if prefix else None
+    too_long = whole.filter(whole["capacity_blocks"] == chosen)["unschedulable_requests"][0]
+    columns = st.columns(4)
+    with columns[0]:
+        figures.metric(
+            f"Hit rate at {written(chosen).split(' · ')[-1]}", formats.rate(rate),
+            f"One LRU cache of {written(chosen)}. {figures.definition('lru_curve')}",
+            f"{formats.points(rate - ceiling)} to the ceiling" if rate is not None and ceiling is not None else "",
+        )  # fmt: skip
+    with columns[1]:
+        figures.metric(
+            "Ceiling", formats.rate(ceiling), figures.definition("hit_rate", "The achievable hit rate"),
+            f"reached at {formats.tokens(sizes[-1] * block)} tokens",
+        )  # fmt: skip
+    with columns[2]:
+        figures.metric(
+            "Prompt tokens to compute", formats.tokens(prefix - hits),
+            "Prompt tokens that are not hit and have to be prefilled.", f"of {formats.tokens(prefix)}",
+        )  # fmt: skip
+    with columns[3]:
+        figures.metric(
+            "Prompts too long for it", formats.count(too_long),
+            "Requests whose prompt alone takes more blocks than the cache holds. A real replica could not run them; "
+            "here they pass through and evict all.",
+            f"of {formats.count(asked.selected)} requests",
+        )  # fmt: skip
+    frame = whole
+    if axis != "all":
+        frame = pl.concat([_largest(_curve(asked, axis, capacity_blocks=sizes)), whole])
+    figures.figure(
+        "capacity", "Hit rate over capacity",
+        curve_charts.capacity_lines(
+            frame, ceiling, (chosen * block, rate), bytes_per_token, st.session_state.get("replica-mark")
+        ), frame,
+        f"Hit rate over capacity; {formats.rate(rate)} at {written(chosen)}, ceiling {formats.rate(ceiling)}",
+        asked, "lru_curve", asked.command("curve", *([] if axis == "all" else ["--by", axis]), "--json"),
+        f"Exact at every point. The dashed line is the ceiling of all together. {model}{_marked()}",
+    )  # fmt: skip
+
+
+def _ttl(asked: sidebar.Asked, axis: str, ceiling: float | None) -> None:
+    import polars as pl
+
+    from app.widgets import curve_charts
+
+    st.subheader("Hit rate over time to live", anchor=False)
+    with sidebar.guarded():
+        frame = _curve(asked, "all", ttl_s=list(TTLS_S))
+        if axis != "all":
+            frame = pl.concat([_largest(_curve(asked, axis, ttl_s=list(TTLS_S))), frame])
+        figures.figure(
+            "ttl", "", curve_charts.ttl_lines(frame, ceiling, MARKED_TTLS_S), frame,
+            "Hit rate of an unbounded cache over its time to live", asked, "ttl_curve",
+            asked.command("curve", "--ttl", ",".join(f"{t:g}" for t in TTLS_S),
+                          *([] if axis == "all" else ["--by", axis]), "--json"),
+            "An unbounded cache that forgets what was not used for so long. The marks are 5 minutes and 1 hour, which "
+            "providers offer.",
+        )  # fmt: skip
+
+
+@st.fragment
+def _tiers(asked: sidebar.Asked, axis: str, bytes_per_token: float | None) -> None:
+    """Two sliders and where tokens are found. Moving one runs only this."""
+    st.subheader("Hit rate of two tiers", anchor=False)
+    with sidebar.guarded():
+        _at_tiers(asked, axis, bytes_per_token)
+
+
+def _at_tiers(asked: sidebar.Asked, axis: str, bytes_per_token: float | None) -> None:
+    import polars as pl
+
+    from app.widgets import curve_charts
+
+    sizes = _whole(asked)["capacity_blocks"].to_list()
+    block = asked.block_size
+
+    def written(blocks: int) -> str:
+        if bytes_per_token is None:
+            return f"{formats.tokens(blocks * block)} tokens"
+        return formats.size(blocks * block * bytes_per_token)
+
+    one, two = st.columns(2)
+    chosen = []
+    for column, label, key, share in (
+        (one, "Tier 1, GPU memory", "tier1", 8),
+        (two, "Tier 2, host memory", "tier2", 2),
+    ):
+        with column:
+            start = min(sizes, key=lambda c: abs(c - sizes[-1] / share))
+            picked = st.select_slider(
+                f"{label}, tokens", sizes, value=start, format_func=lambda b: formats.short(b * block), key=key,
+                bind="query-params",
+            )  # fmt: skip
+            chosen.append(int(picked))
+            if bytes_per_token is not None:
+                st.caption(written(picked))
+    first, second = chosen
+    found = _largest(_curve(asked, axis, tiers_blocks=[first, second]))
+    unbounded = asked.desk.query("by_axis", asked.question, axis=axis).select("group", "ceiling_hit_tokens")
+    names = {1: "GPU memory", 2: "host memory"}
+    tiers = found.select(
+        "group", part=pl.col("tier").replace_strict(names, return_dtype=pl.String), rate="hit_rate", order="tier"
+    )
+    rest = (
+        found.group_by("group", maintain_order=True)
+        .agg(hit=pl.col("hit_tokens").sum(), prefix=pl.col("prefix_tokens").first())
+        .join(unbounded, on="group", how="left", maintain_order="left")
+    )
+    beyond = rest.select(
+        "group", part=pl.lit("beyond both"), rate=(pl.col("ceiling_hit_tokens") - pl.col("hit")) / pl.col("prefix"),
+        order=pl.lit(3, pl.Int64),
+    )  # fmt: skip
+    new = rest.select(
+        "group", part=pl.lit("new"), rate=1 - pl.col("ceiling_hit_tokens") / pl.col("prefix"),
+        order=pl.lit(4, pl.Int64),
+    )  # fmt: skip
+    frame = pl.concat([tiers, beyond, new])
+    figures.figure(
+        "tiers", "", curve_charts.tier_bars(frame), frame, "Share of prompt tokens found in each tier", asked, "tiers",
+        asked.command("curve", "--tiers", f"{first},{second}", *([] if axis == "all" else ["--by", axis]), "--json"),
+        f"Where a prompt's tokens are found if what leaves GPU memory ({written(first)}) moves to host memory "
+        f"({written(second)}). New: never seen before.",
+    )  # fmt: skip
+
+
+with sidebar.page(LEAD):
+    from analysis.store.question import NeedsArrivals
+
+    asked = sidebar.ask()
+    sidebar.facts_line(asked)
+    ceiling = _ceiling(asked)
+    if ceiling is None:
+        st.info(
+            "**This trace has no block identity.** It says how long prompts are, not what they share, so no hit rate "
+            "can be computed. That needs block hashes (`hash_ids`), token ids, or the text of the prompts.",
+            icon=":material/info:",
+        )
+        st.page_link("views/data/data.py", label="Open another dataset", icon=":material/database:")
+        st.stop()
+    try:
+        asked.desk.warehouse.need_times(asked.desk.warehouse.prepare(asked.question), "a cache")
+    except NeedsArrivals:
+        st.metric("Ceiling, whatever the order", formats.rate(ceiling), border=True, width=300)
+        sidebar.suggest_arrivals()
+        st.stop()
+    if ceiling == 0:
+        st.info(
+            "**Nothing is reused here.** No request shares a full block with an earlier one, so no cache hits "
+            "anything. Prompts shorter than a block never hit: a smaller block size may show more.",
+            icon=":material/info:",
+        )
+        st.stop()
+    axis, bytes_per_token, model = _controls()
+    _capacity(asked, axis, bytes_per_token, model, ceiling)
+    _ttl(asked, axis, ceiling)
+    _tiers(asked, axis, bytes_per_token)

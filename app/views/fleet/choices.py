@@ -1,0 +1,276 @@
+"""What fleets and policies are asked about: the form, and its answers as cells to replay."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import streamlit as st
+
+from app.visit import sidebar
+from app.widgets import formats
+
+if TYPE_CHECKING:
+    from analysis.fleet.routed_trace import Routed
+    from analysis.fleet.routing import Cell, Event, ServiceModel
+
+UNBOUNDED = "unbounded"
+MOST_CELLS = 120
+MOST_REPLICAS = 256
+START = ("round_robin", "session_hash", "sticky_least_loaded", "tower")
+SERVICES = {
+    "recorded": "Recorded durations",
+    "model": "Model and GPUs",
+    "instant": "No time: hits alone",
+}
+INSERTS = {"arrival": "as it arrives", "finish": "once it is computed"}
+
+POLICY_HELP = "Named as their users know them; `tracetower route DATASET --replicas 1 --policy list` says each rule."
+REPLICAS_HELP = f"One fleet, or several to compare: 4, 8, 16. At most {MOST_REPLICAS}."
+CACHE_HELP = (
+    "Tokens of KV cache of each replica: 1M, or several to compare: 500k, 1M, unbounded. The page Replica derives it "
+    "from model and GPUs."
+)
+SERVICE_HELP = (
+    "How long an answer takes, and so what runs at once. Recorded: as in the trace. Model: estimated from the "
+    "interactivity arithmetic, below. No time: exact hits, but nothing is ever in flight, so load is unknown."
+)
+SEEDS_HELP = "Replays of policies that draw random numbers; with several, means with 95 % intervals."
+EVENTS_HELP = (
+    "One a line, AT in seconds from the first arrival. scale:AT:N (to N replicas), lose:AT (the busiest fails), "
+    "hot:AT:SESSION (all its remaining requests at once; sessions are numbered from 0)."
+)
+
+
+class Refused(ValueError):
+    """What was asked for makes no sense; the message says why and what to write instead."""
+
+
+class Settings(NamedTuple):
+    """The form as it was sent."""
+
+    policies: tuple[str, ...]
+    replicas: str
+    cache: str
+    service: str
+    seeds: int
+    insert: str
+    max_running: int | None
+    queue_limit: int | None
+    params: str
+    events: str
+    model: str
+    gpu: str
+    tp: int
+    kv_dtype: str
+
+    def flags(self) -> list[str]:
+        """As options of `tracetower route`; what is left at its default is left out."""
+        out = ["--replicas", _joined(self.replicas), "--policy", ",".join(self.policies)]
+        sizes = [size for size in capacities(self.cache) if size is not None]
+        if sizes:
+            out += ["--capacity-tokens", ",".join(str(size) for size in sizes)]
+        if self.service != "instant":
+            out += ["--service", self.service]
+        if self.service == "model":
+            out += ["--model", self.model, "--gpu", self.gpu, "--tp", str(self.tp), "--kv-dtype", self.kv_dtype]
+        if self.seeds > 1:
+            out += ["--seeds", str(self.seeds)]
+        if self.insert != "arrival":
+            out += ["--insert", self.insert]
+        if self.max_running is not None:
+            out += ["--max-running", str(self.max_running)]
+        if self.queue_limit is not None:
+            out += ["--queue-limit", str(self.queue_limit)]
+        for flag, text in (("--param", self.params), ("--event", self.events)):
+            for line in _lines(text):
+                out += [flag, line]
+        return [*out, "--json"]
+
+
+def form(durations_known: bool) -> Settings | None:
+    """Draw the form; what it says if it was sent just now."""
+    from analysis.fleet.routers import POLICIES
+    from analysis.replica.models.catalog import gpu_names, model_names
+
+    _from_replica()
+    with st.form("fleet"):
+        policies = st.multiselect(
+            "Policies", list(POLICIES), default=list(START), key="fleet-policies", help=POLICY_HELP,
+            persist_state="session",
+        )  # fmt: skip
+        one, two, three, four = st.columns([2, 3, 3, 1.4])
+        replicas = one.text_input(
+            "Replicas", "4", max_chars=100, key="fleet-replicas", help=REPLICAS_HELP, persist_state="session"
+        )
+        cache = two.text_input(
+            "Cache of each, tokens", "" if "fleet-cache" in st.session_state else UNBOUNDED, max_chars=200,
+            key="fleet-cache", help=CACHE_HELP,
+            persist_state="session",
+        )  # fmt: skip
+        kinds = list(SERVICES)
+        service = three.selectbox(
+            "An answer takes", kinds, index=0 if durations_known else kinds.index("instant"), key="fleet-service",
+            format_func=lambda s: SERVICES[s] + ("" if durations_known or s != "recorded" else " (none here)"),
+            help=SERVICE_HELP, persist_state="session",
+        )  # fmt: skip
+        seeds = four.number_input("Seeds", 1, 20, 1, key="fleet-seeds", help=SEEDS_HELP, persist_state="session")
+        with st.expander("More: model, limits, parameters, events", icon=":material/tune:"):
+            a, b, c, d = st.columns(4)
+            model = a.selectbox(
+                "Model", model_names(), index=model_names().index("kimi-k2.6"), key="fleet-model",
+                help="For answers by model and GPUs.", persist_state="session",
+            )  # fmt: skip
+            gpu = b.selectbox(
+                "GPU", gpu_names(), index=gpu_names().index("b200"), format_func=str.upper, key="fleet-gpu",
+                persist_state="session",
+            )  # fmt: skip
+            tp = c.selectbox("GPUs a replica, TP", (1, 2, 4, 8, 16), 2, key="fleet-tp", persist_state="session")
+            dtype = d.selectbox("KV precision", ("bf16", "fp8"), key="fleet-kv", persist_state="session")
+            a, b, c, _ = st.columns(4)
+            insert = a.selectbox(
+                "A prompt can be hit", list(INSERTS), format_func=INSERTS.__getitem__, key="fleet-insert",
+                persist_state="session",
+            )  # fmt: skip
+            most = b.number_input(
+                "Running on a replica at most", 1, 100_000, None, key="fleet-running", placeholder="no limit",
+                persist_state="session",
+            )  # fmt: skip
+            queue = c.number_input(
+                "Waiting on a replica at most", 0, 100_000, None, key="fleet-queue", placeholder="no limit",
+                help="More are refused.", persist_state="session",
+            )  # fmt: skip
+            a, b = st.columns(2)
+            params = a.text_area(
+                "Parameters of policies", key="fleet-params", placeholder="c=1.25\nbudget=0.02", max_chars=2000,
+                help="NAME=VALUE, one a line; each policy takes those that are its own.", persist_state="session",
+            )  # fmt: skip
+            events = b.text_area(
+                "Events", key="fleet-events", placeholder="scale:3600:6\nlose:7200", help=EVENTS_HELP, max_chars=2000,
+                persist_state="session",
+            )  # fmt: skip
+        sent = st.form_submit_button("Run", type="primary", icon=":material/play_arrow:")
+    if not sent:
+        return None
+    return Settings(
+        tuple(policies), replicas or "", cache or "", str(service), int(seeds), str(insert), most, queue, params or "",
+        events or "", str(model), str(gpu), int(tp or 1), str(dtype),
+    )  # fmt: skip
+
+
+def _from_replica() -> None:
+    """Offer the capacity of the configuration that was last looked at on the page Replica."""
+    mark: tuple[str, int, float | None] | None = st.session_state.get("replica-mark")
+    if mark is not None and mark[1] > 0:
+        st.button(
+            f"Take the cache of {mark[0]}: {formats.tokens(mark[1])} tokens", on_click=_set_cache, args=(mark[1],),
+            key="fleet-from-replica", icon=":material/dns:", help="As chosen on the page Replica.",
+        )  # fmt: skip
+
+
+def _set_cache(tokens: int) -> None:
+    st.session_state["fleet-cache"] = str(tokens)
+
+
+def cells(settings: Settings, routed: Routed) -> list[Cell]:
+    """Every combination that the form asks for.
+
+    Raises:
+        Refused: what cannot be read, makes no sense, or is more than a page should run.
+    """
+    import click
+
+    from analysis.fleet.grid import alike, grid
+    from analysis.fleet.routing import Cell
+    from app.commands.route import events_of, params_of
+
+    if not settings.policies:
+        raise Refused("Choose at least one policy.")
+    counts = fleets(settings.replicas)
+    sizes = capacities(settings.cache)
+    codes = {name: code for code, name in enumerate(routed.trace.session_names or ())}
+    try:
+        params = params_of(tuple(_lines(settings.params)), list(settings.policies))
+        events: tuple[Event, ...] = events_of(tuple(_lines(settings.events)), codes)
+    except click.UsageError as error:
+        raise Refused(error.message.removeprefix("--param ").removeprefix("--event ")) from None
+    if any(event.kind == "scale" and event.argument > MOST_REPLICAS for event in events):
+        raise Refused(f"A fleet on this page has at most {MOST_REPLICAS} replicas.")
+    base = Cell(
+        settings.policies[0], 1, block_tokens=routed.block_tokens, service=settings.service, insert=settings.insert,
+        params=params, events=events, max_running=settings.max_running, queue_limit=settings.queue_limit,
+        loop="open" if routed.population is None or settings.service == "instant" else "closed",
+        population=routed.population, model=_service_model(settings) if settings.service == "model" else None,
+    )  # fmt: skip
+    found = grid(base, settings.policies, counts, sizes, settings.seeds)
+    runs = len({repr(alike(cell)) for cell in found})
+    if runs > MOST_CELLS:
+        raise Refused(
+            f"{runs} replays are more than this page runs at once ({MOST_CELLS}). Ask for fewer policies, fleets or "
+            "seeds, or run them with `tracetower route --workers`."
+        )
+    return found
+
+
+def _service_model(settings: Settings) -> ServiceModel:
+    from analysis.fleet.routed_trace import service_model
+    from analysis.replica.interactivity import Service
+    from analysis.replica.models.catalog import load_gpu, load_model
+    from analysis.replica.models.kv_layout import Sharding
+
+    service = Service(load_model(settings.model), load_gpu(settings.gpu), Sharding(settings.tp), settings.kv_dtype)
+    return service_model(service)
+
+
+def fleets(text: str) -> list[int]:
+    """Replica counts of "4, 8, 16", ascending.
+
+    Raises:
+        Refused: for anything else.
+    """
+    try:
+        found = sorted({int(part) for part in text.split(",") if part.strip()})
+    except ValueError:
+        raise Refused(f"Replicas: {text!r} is not a number, or several as in 4, 8, 16.") from None
+    if not found or found[0] < 1 or found[-1] > MOST_REPLICAS:
+        raise Refused(f"Replicas: between 1 and {MOST_REPLICAS}, or several as in 4, 8, 16.")
+    return found
+
+
+def capacities(text: str) -> list[int | None]:
+    """Tokens of "500k, 1M, unbounded", ascending; None: unbounded, as is nothing at all.
+
+    Raises:
+        Refused: for anything else.
+    """
+    from app.commands.options import parse_size
+
+    sizes: set[int | None] = set()
+    for part in (part.strip() for part in text.split(",")):
+        try:
+            if part:
+                sizes.add(None if part.lower() == UNBOUNDED else parse_size(part))
+        except ValueError:
+            raise Refused(f"Cache: {part!r} is neither tokens, as in 1M or 361000, nor {UNBOUNDED}.") from None
+    if any(size is not None and size < 0 for size in sizes):
+        raise Refused("Cache: a replica cannot hold fewer than 0 tokens.")
+    return sorted(sizes or {None}, key=lambda size: math.inf if size is None else size)
+
+
+def fleet_name(row: dict[str, Any]) -> str:
+    """Replicas and cache of a row in words: 8 × 1 M tokens, 8 × unbounded."""
+    capacity = row["capacity_tokens"]
+    return f"{row['replicas']} × {UNBOUNDED if capacity is None else formats.tokens(capacity)}"
+
+
+def refused(error: Exception) -> None:
+    """Show why nothing was run."""
+    st.error(sidebar.plain(str(error)), icon=":material/error:")
+
+
+def _joined(text: str) -> str:
+    return ",".join(part.strip() for part in text.split(",") if part.strip())
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]

@@ -1,0 +1,57 @@
+"""Replicas: which routing policy, how many replicas, and does one drown; beside it what luck alone does."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.views.fleet import choices, luck, results, runs
+from app.visit import sidebar
+
+LEAD = "Which routing policy, how many replicas, and does one drown? The whole trace is replayed over each fleet."
+
+
+def _asked() -> sidebar.Asked:
+    """What the sidebar asks, of the whole trace: replicas serve all of it."""
+    asked = sidebar.ask()
+    if not asked.question.where and asked.question.window == "all":
+        sidebar.facts_line(asked)
+        return asked
+    whole = asked._replace(question=asked.question._replace(where=(), window="all"), selected=asked.total)
+    sidebar.facts_line(whole)
+    st.caption("Replicas serve the whole trace: the filters and the window on the left do not apply here.")
+    return whole
+
+
+def _draw(asked: sidebar.Asked) -> None:
+    from analysis.store.question import NeedsArrivals
+
+    try:
+        routed = runs.routed_of(asked)
+    except NeedsArrivals:
+        sidebar.suggest_arrivals()
+        luck.draw(50, 5)
+        return
+    sent = choices.form(runs.durations_known(asked))
+    mark = f"{asked.known.name} {asked.question!r}"
+    if sent is not None:
+        st.session_state["fleet-sent"] = (mark, sent)
+    kept: tuple[str, choices.Settings] | None = st.session_state.get("fleet-sent")
+    if kept is None or kept[0] != mark:
+        if kept is not None:
+            st.caption("The dataset or the settings on the left have changed since the last run.")
+        luck.draw(50, 5)
+        return
+    try:
+        run = runs.run(asked, routed, kept[1])
+    except ValueError as error:  # what the form or the replay refuses, in words for people
+        choices.refused(error)
+        return
+    results.draw(asked, run)
+
+
+with sidebar.page(LEAD):
+    if sidebar.opened() is None:
+        sidebar.nothing_open()
+        luck.draw(50, 5)
+    else:
+        _draw(_asked())

@@ -1,0 +1,69 @@
+"""Evaluations before and after a change of precision: entered by hand, or imported from Inspect logs."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from app.visit import sidebar
+
+if TYPE_CHECKING:
+    from analysis.replica.evaluation import Comparison, Score
+
+LOG_MB = 200
+
+
+def evaluation(change: str) -> list[Comparison]:
+    """Scores before and after the change, entered or imported; none is "not evaluated"."""
+    from analysis.replica.evaluation import Comparison, Score
+
+    with st.expander("Evaluation before and after", icon=":material/fact_check:"):
+        way = st.segmented_control(
+            "Evaluation", ["Enter scores", "Inspect logs"], default="Enter scores", required=True, key="evaluation-way",
+            label_visibility="collapsed", persist_state="session",
+        )  # fmt: skip
+        if way == "Inspect logs":
+            return _imported(change)
+        one, two, three = st.columns([2, 1, 1])
+        task = one.text_input("Task and metric", key=f"task-{change}", persist_state="session",
+                              placeholder="SWE-bench Verified, resolved")  # fmt: skip
+        before = two.number_input("Before", None, None, None, key=f"before-{change}", persist_state="session")
+        after = three.number_input("After", None, None, None, key=f"after-{change}", persist_state="session")
+        if before is None or after is None:
+            st.caption(f"Scores of the same task with the cache at both precisions ({change}).")
+            return []
+        named = task.strip() or "score"
+        first, second = (Score(named, "", "entered by hand", float(v), None, None) for v in (before, after))
+        return [Comparison(first, second)]
+
+
+def _imported(change: str) -> list[Comparison]:
+    from analysis.replica.evaluation import compare_scores
+
+    one, two = st.columns(2)
+    logs = [
+        column.file_uploader(f"Log {when}", type=["eval", "json"], key=f"log-{when}-{change}", max_upload_size=LOG_MB)
+        for column, when in ((one, "before"), (two, "after"))
+    ]
+    if logs[0] is None or logs[1] is None:
+        st.caption("Logs of the same Inspect task, one with the cache at each precision.")
+        return []
+    try:
+        return compare_scores(read_scores(logs[0]), read_scores(logs[1]))
+    except ValueError as error:
+        st.error(sidebar.plain(str(error)), icon=":material/error:")
+        return []
+
+
+def read_scores(sent: Any) -> list[Score]:
+    """Scores of a sent Inspect log. Raises ValueError where it is none."""
+    from analysis.replica.evaluation import read_inspect_scores
+
+    # the reader takes a file; a visitor's name for it never becomes a path
+    with tempfile.TemporaryDirectory(prefix="tracetower-log-") as folder:
+        path = Path(folder) / f"log{'.eval' if sent.name.endswith('.eval') else '.json'}"
+        path.write_bytes(sent.getvalue())
+        return read_inspect_scores(path)

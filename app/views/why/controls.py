@@ -1,0 +1,89 @@
+"""What the page Why asks: the axis, and the cache that tokens hit or miss in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from app.widgets import formats
+
+if TYPE_CHECKING:
+    from analysis.why.caches.asked import Cache
+    from app.visit.sidebar import Asked
+
+AXES = (
+    "all", "trajectory_type", "role", "transition", "transition_detail", "trigger", "work", "model", "agent", "source",
+    "session", "day", "turn", "gap", "prompt_length",
+)  # fmt: skip
+AXIS_NAMES = {"transition_detail": "transition, in detail", "work": "work (what the reply does)"}
+TTLS = {None: "for ever", 60.0: "1 min", 300.0: "5 min", 3600.0: "1 h"}
+SIZES = (None, 250_000, 500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000, 16_000_000)
+REPLICAS = (None, 2, 4, 8, 16)
+INSERTS = {"arrival": "as soon as it arrives", "finish": "once it is computed"}
+
+
+def axis_name(axis: str) -> str:
+    """An axis in people's words."""
+    return AXIS_NAMES.get(axis, axis.replace("_", " "))
+
+
+def controls(asked: Asked) -> tuple[str, Cache]:
+    """Draw the controls; the axis and the cache that they say."""
+    from analysis.why.caches.asked import Cache
+
+    by, size, time = st.columns(3)
+    axis = by.selectbox("By", AXES, format_func=axis_name, key="why-by", bind="query-params")
+    capacity = size.selectbox(
+        "Cache size, tokens", SIZES, format_func=lambda n: "unbounded" if n is None else formats.short(n),
+        key="why-capacity", disabled=asked.unanchored, help="One LRU cache; with replicas, the cache of each of them.",
+    )  # fmt: skip
+    ttl = time.selectbox(
+        "Blocks outlive their last use", list(TTLS), format_func=TTLS.__getitem__, key="why-ttl",
+        disabled=asked.unanchored,
+    )  # fmt: skip
+    if asked.unanchored:
+        st.caption(
+            "The files only tell times inside sessions. Choose *Arrivals* on the left to ask for a cache of some size, "
+            "a TTL or replicas, and to see what changes over time."
+        )
+    replicas, policy, insert = _fleet(asked)
+    return axis, Cache() if asked.unanchored else Cache(capacity, ttl, replicas, policy, insert)
+
+
+def _fleet(asked: Asked) -> tuple[int | None, str | None, str]:
+    from analysis.fleet.routers import POLICIES
+
+    changed = st.session_state.get("why-replicas") is not None or st.session_state.get("why-insert") == "finish"
+    with st.expander("Several replicas, prompts in flight", expanded=changed):
+        st.caption(
+            "Off, there is one cache, and a prompt can be hit as soon as it arrives: nothing is lost to routing or to "
+            "prompts in flight."
+        )
+        left, middle, right = st.columns(3)
+        replicas = left.selectbox(
+            "Replicas", REPLICAS, format_func=lambda n: "one cache" if n is None else str(n), key="why-replicas",
+            disabled=asked.unanchored,
+        )  # fmt: skip
+        policy = middle.selectbox(
+            "Routing policy", list(POLICIES), index=list(POLICIES).index("session_hash"), key="why-policy",
+            format_func=lambda name: name.replace("_", " "), disabled=asked.unanchored or replicas is None,
+        )  # fmt: skip
+        middle.caption(POLICIES[policy])
+        durations = asked.desk.warehouse.loaded().requests["duration_s"]
+        untimed = durations.null_count() == len(durations)
+        insert = right.selectbox(
+            "A prompt can be hit", list(INSERTS), format_func=INSERTS.__getitem__, key="why-insert",
+            disabled=asked.unanchored or untimed,
+        )  # fmt: skip
+        if untimed:
+            right.caption("This trace tells no durations, so no prompt is known to be in flight.")
+    return replicas, None if replicas is None else policy, "arrival" if untimed else insert
+
+
+def cache_flags(cache: Cache) -> list[str]:
+    """The options of `misses` that ask for this cache."""
+    flags = [] if cache.capacity_tokens is None else ["--capacity-tokens", str(cache.capacity_tokens)]
+    flags += [] if cache.ttl_s is None else ["--ttl", f"{cache.ttl_s:g}"]
+    flags += [] if cache.replicas is None else ["--replicas", str(cache.replicas), "--policy", str(cache.policy)]
+    return flags + ([] if cache.insert == "arrival" else ["--insert", cache.insert])

@@ -1,0 +1,105 @@
+"""The sessions to look at first, on the page Why: tokens lost by what would bring them back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from app.views.why.tables import answer
+from app.widgets import figures, formats
+from app.widgets.grid import Heading, grid
+
+if TYPE_CHECKING:
+    from analysis.why.misses import Misses
+    from app.visit.sidebar import Asked
+
+MOST = 100
+SHORT = {
+    "longer_ttl": "Longer TTL", "more_capacity": "Larger cache", "same_replica": "Same replica",
+    "wait": "Wait for the running prompt", "keep_history": "Keep the history", "go_on_from_last": "Go on from the last",
+    "cache_marks": "Cache marks", "provider_rules": "Provider's minimum or step", "unexplained": "Not known",
+}  # fmt: skip
+"""Remedy -> its name."""
+COLUMNS = {
+    "longer_ttl": "TTL", "more_capacity": "Capacity", "same_replica": "Routing", "wait": "Running",
+    "keep_history": "History", "go_on_from_last": "Branches", "cache_marks": "Marks", "provider_rules": "Minimum, step",
+    "unexplained": "Not known",
+}  # fmt: skip
+"""Remedy -> heading of the tokens that it would bring back."""
+
+MEANS = (
+    "Shared tokens that missed are lost in the cache asked for above, or in the provider's (what it reports against "
+    "what was achievable). Each counts once: of the two, the larger loss of a request. Beside that, what the "
+    "session's last prompt had behind the place where the next one parts from all before it: a history to keep as it "
+    "was sent, or a prompt to go on from (forks and rewinds)."
+)
+
+
+def sessions(asked: Asked, found: Misses, flags: list[str]) -> None:
+    """Totals by remedy, a choice of remedy, and the sessions that lose most."""
+    from analysis.why.session_losses import REMEDIES, remedy_totals, request_losses, session_losses
+
+    warehouse, question = asked.desk.warehouse, asked.question
+
+    def make() -> Any:
+        losses = request_losses(warehouse, question, found)
+        return remedy_totals(warehouse, losses), session_losses(warehouse, question, losses)
+
+    totals, frame = answer(asked, f"sessions {found.causes}", make)
+    st.subheader("Sessions to look at first", anchor=False)
+    if not totals:
+        st.info("Nothing is lost that a session, a cache or the provider could bring back.", icon=":material/check:")
+        return
+    st.caption("What would bring back how many tokens, in the cache asked for above and as the provider reports.")
+    grid(
+        [{**row, "name": SHORT[row["remedy"]]} for row in totals],
+        [
+            Heading("name", "Remedy"), Heading("lost_tokens", "Tokens lost", formats.tokens),
+            Heading("requests", "Requests", formats.count), Heading("sessions", "Sessions", formats.count),
+            Heading("meaning", "What brings them back"),
+        ], "Tokens lost by remedy",
+    )  # fmt: skip
+    if frame.is_empty():
+        st.info("This trace names no sessions, so none can be listed.", icon=":material/info:")
+        return
+    present = [row["remedy"] for row in totals]
+    if st.session_state.get("why-remedy", "all") not in ("all", *present):
+        del st.session_state["why-remedy"]  # another cache or filter, in which it brings nothing back
+    chosen = st.pills(
+        "Sessions that this would help", ["all", *present], default="all", key="why-remedy", required=True,
+        format_func=lambda name: SHORT.get(name, "All"),
+    )  # fmt: skip
+    shown = frame
+    if chosen in present:
+        shown = frame.filter(frame[chosen] > 0).sort(chosen, descending=True, maintain_order=True)
+    names = _names(asked)
+    rows = [
+        {**row, "input": names.get(row["input_label"], row["input_label"]), "what": SHORT[row["remedy"]]}
+        for row in shown.head(MOST).to_dicts()
+    ]
+    if shown.height > MOST:
+        st.caption(f"The first {MOST} of {formats.count(shown.height)} sessions; all are in the files below.")
+    grid(
+        rows,
+        [
+            Heading("session_id", "Session", str), Heading("input", "From"), Heading("trajectory_type", "Type"),
+            Heading("requests", "Requests", formats.count),
+            Heading("lost_tokens", "Tokens lost", formats.tokens), Heading("what", "Most comes back by"),
+            Heading("hit_rate", "Hit rate", formats.rate, "In the cache asked for above."),
+            Heading("reported_rate", "Reported", formats.rate, "What the provider reports, of the same prompts."),
+            *(Heading(name, COLUMNS[name], formats.tokens, f"Tokens: {REMEDIES[name]}.") for name in present),
+        ], "Sessions by tokens lost",
+    )  # fmt: skip
+    only = ["--remedy", chosen] if chosen in present else []
+    command = asked.command("misses", *flags, "--show", "sessions", *only, "--json")
+    figures.downloads("missing-sessions", shown, asked, "", command, means=MEANS)
+
+
+def _names(asked: Asked) -> dict[str, str]:
+    """The visitor's own file names; of data that others may see too, the labels have to do."""
+    if not asked.known.private:
+        return {}
+    from traces.dataset.input_names import input_names
+
+    return input_names(asked.desk.warehouse.dataset)

@@ -1,0 +1,173 @@
+"""The tables of the page Why about prompts: transitions, divergences, what-ifs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from app.widgets import figures, formats
+from app.widgets.grid import Heading, exact_rate, grid, interval
+
+if TYPE_CHECKING:
+    from analysis.why.misses import Misses
+    from app.visit.sidebar import Asked
+
+SMALL_SESSIONS = 20
+WHAT_IFS = {
+    "as_is": ("As it is", "exact"),
+    "block_size": ("Block size", "exact"),
+    "ttl": ("Unbounded cache with a TTL", "exact"),
+    "without_compaction": ("Without compaction", "recomputed"),
+    "without_edits": ("Without rewritten history", "recomputed"),
+    "context_cap": ("Prompts cut off", "exact"),
+    "output_cached": ("Replies stay cached", "estimate"),
+}
+"""What-if -> its name, and what its figure rests on."""
+
+KINDS = {
+    "clock": "clock or date", "nonce": "random id or nonce", "working_directory": "working directory or git state",
+    "tool_schema": "tool order or schema", "stripped_reasoning": "reasoning no longer sent",
+    "reminder": "injected reminder", "image": "image", "whitespace": "whitespace or re-serialisation",
+    "summary": "summary", "edit": "history edited", "system_change": "head changed", "tail": "end replaced",
+    "unrelated": "another prompt", "compaction": "history shortened",
+}  # fmt: skip
+
+
+def answer(asked: Asked, name: str, make: Any) -> Any:
+    """What `make` gives for what is asked, made once."""
+    return asked.desk.answer(f"why-{name} {asked.question!r}", make)
+
+
+def transitions(asked: Asked, found: Misses, flags: list[str]) -> None:
+    """Transitions in detail with what each loses."""
+    from analysis.why.transition_losses import transition_losses
+
+    frame = answer(
+        asked, f"transitions {found.causes}", lambda: transition_losses(asked.desk.warehouse, asked.question, found)
+    )
+    st.subheader("What happened between prompts", anchor=False)
+    st.caption(
+        "Tokens lost: what the session's last prompt had behind the place where this one parts from all before it."
+    )
+    rows = [
+        {
+            **row,
+            "name": row["transition"].replace("_", " "),
+            "rate": row["hit"] / row["prefix_tokens"] if row["prefix_tokens"] else None,
+        }
+        for row in frame.to_dicts()
+    ]
+    grid(
+        rows,
+        [
+            Heading("name", "Transition"), Heading("requests", "Requests", formats.count),
+            Heading("sessions", "Sessions", formats.count), Heading("prefix_tokens", "Prompt tokens", formats.tokens),
+            Heading("rate", "Hit rate", formats.rate), Heading("lost_tokens", "Tokens lost", formats.tokens),
+            Heading("losing_requests", "Requests that lose", formats.count),
+        ], "Transitions and what each loses",
+    )  # fmt: skip
+    command = asked.command("misses", *flags, "--show", "transitions", "--json")
+    means = (
+        "Transitions as the README defines them, with starts split into warm and cold, sub-agents and side requests, "
+        "and changes of model apart. Pick *transition, in detail* above for where the tokens of each went."
+    )
+    figures.downloads("transitions", frame, asked, "", command, means=means)
+
+
+def divergences(asked: Asked) -> None:
+    """What changes between consecutive prompts, what that loses, what its removal would bring."""
+    import polars as pl
+
+    from analysis.why import divergences as found_in
+
+    st.subheader("Where consecutive prompts part", anchor=False)
+    st.caption(
+        "What changes between a prompt and the session's previous one, what that loses, and the ceiling if the "
+        "changing line (or block) were removed, always the same, or at the end of the prompt. Recomputed."
+    )
+    found = answer(asked, "divergences", lambda: found_in.divergences(asked.desk.warehouse, asked.question))
+    if not found:
+        st.info("No prompt loses anything to a change: each goes on from its session's last one, or from an earlier.")
+        return
+    rows = [
+        {
+            **row,
+            "name": KINDS.get(row["kind"], row["kind"]),
+            "few": "*" if row["sessions"] < SMALL_SESSIONS else "",
+            "part": row["role"].replace("_", " "),
+            "message": _message(row),
+        }
+        for row in found
+    ]
+    grid(
+        rows,
+        [
+            Heading("name", "What changes"), Heading("part", "In"),
+            Heading("lost_tokens", "Tokens lost", formats.tokens), Heading("requests", "Requests", formats.count),
+            Heading("sessions", "Sessions", formats.count), Heading("few", "Few"),
+            Heading("message", "Message", formats.count, "Which message part it is in (median), the first being 1."),
+            Heading("start_token_p50", "At token", formats.count, "Where the prompts part (median)."),
+            Heading("same_place_requests", "At the same place", formats.count, "Requests at the commonest place."),
+            Heading("what_if_removed", "If removed", exact_rate),
+            Heading("what_if_constant", "If constant", exact_rate),
+            Heading("what_if_moved_to_end", "If at the end", exact_rate),
+        ], "Divergences",
+    )  # fmt: skip
+    if any(row["sessions"] < SMALL_SESSIONS for row in found):
+        st.caption("\\* in fewer than 20 sessions.")
+    command = asked.command("misses", "--show", "divergences", "--json")
+    figures.downloads("divergences", pl.DataFrame(found, infer_schema_length=None), asked, "", command, means=(
+        "Consecutive prompts of a session are compared token by token. The what-ifs change the lines in every prompt, "
+        "build the tree of prompts anew and count its hits."
+    ))  # fmt: skip
+
+
+def _message(row: dict[str, Any]) -> int | None:
+    """Which message part, from 1; hashes do not tell where messages begin."""
+    return None if row["message_p50"] is None or row["role"] == "unknown" else row["message_p50"] + 1
+
+
+def what_ifs(asked: Asked, found: Misses) -> None:
+    """What would change the ceiling."""
+    from analysis.why.intervals import what_if_intervals
+    from analysis.why.what_ifs import what_if_table
+
+    warehouse, question = asked.desk.warehouse, asked.question
+    frame = answer(
+        asked, "what-ifs",
+        lambda: what_if_intervals(warehouse, question, found, what_if_table(warehouse, question, found)),
+    )  # fmt: skip
+    st.subheader("What would change the ceiling", anchor=False)
+    st.caption("Of an unbounded cache. 95 % intervals where the hits of each session are at hand, else a dash.")
+    rows = [
+        {
+            **row,
+            "name": WHAT_IFS.get(row["what_if"], (row["what_if"].replace("_", " "), ""))[0],
+            "basis": WHAT_IFS.get(row["what_if"], ("", "–"))[1],
+            "at": _value(row["what_if"], row["value"]),
+            "interval": interval(row["low"], row["high"]),
+        }
+        for row in frame.to_dicts()
+    ]
+    grid(
+        rows,
+        [
+            Heading("name", "What if"), Heading("at", "Value"), Heading("hit_rate", "Ceiling", exact_rate),
+            Heading("interval", "95 % interval"), Heading("difference", "Difference", formats.points),
+            Heading("prefix_tokens", "Prompt tokens", formats.tokens), Heading("basis", "Basis"),
+        ], "What would change the ceiling",
+    )  # fmt: skip
+    notes = {row["name"]: row.get("note") for row in rows}
+    means = "\n".join(f"- **{name}**: {note}" for name, note in notes.items() if note)
+    command = asked.command("misses", "--show", "what-ifs", "--json")
+    figures.downloads("what-ifs", frame, asked, "", command, means=means)
+
+
+def _value(name: str, value: float | None) -> str:
+    if value is None:
+        return formats.UNKNOWN
+    if name == "ttl":
+        return formats.seconds(value)
+    # a block of 1,024 tokens is not one of 1.02 k
+    return f"{formats.count(value) if value < 10_000 else formats.tokens(value)} token{'' if value == 1 else 's'}"

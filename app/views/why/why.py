@@ -1,0 +1,158 @@
+"""Why: where every prompt token went, where prompts part, what that loses and what would bring it back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from app.views.why import controls as why_controls
+from app.views.why import reported as why_reported
+from app.views.why import sessions as why_sessions
+from app.views.why import tables as why_tables
+from app.views.why import time as why_time
+from app.visit import sidebar
+from app.widgets import figures, formats
+from app.widgets.grid import SMALL_NOTE, Heading, grid, interval
+
+if TYPE_CHECKING:
+    from analysis.why.caches.asked import Cache
+    from analysis.why.misses import Misses
+
+LEAD = "Where every prompt token went: hit, or lost for one cause, and what would bring it back."
+NAMES = {
+    "hit": "hit", "in_flight": "in flight", "routing": "routing", "ttl": "TTL", "capacity": "capacity",
+    "block_rounding": "block rounding", "rewritten": "rewritten", "first_seen": "first seen",
+}  # fmt: skip
+MOST_GROUPS = 12
+
+
+def _misses(asked: sidebar.Asked, cache: Cache) -> Misses:
+    from analysis.why.misses import misses
+
+    return asked.desk.answer(
+        f"misses {asked.question!r} {cache!r}", lambda: misses(asked.desk.warehouse, asked.question, cache)
+    )
+
+
+def _where(asked: sidebar.Asked, axis: str, flags: list[str], found: Misses) -> None:
+    import polars as pl
+
+    from analysis.why.detailed_axis import grouped_misses
+    from app.views.why import charts as why_charts
+
+    rows = why_tables.answer(
+        asked, f"groups {axis} {found.causes}",
+        lambda: grouped_misses(asked.desk.warehouse, asked.question, found, axis),
+    )  # fmt: skip
+    whole = pl.DataFrame(
+        [{k: v for k, v in row.items() if k not in ("axis", "first_seen_by_role")} for row in rows],
+        infer_schema_length=None,
+    )
+    kept = whole.sort("prefix_tokens", descending=True)["group"].head(MOST_GROUPS).to_list()
+    if axis == "session":
+        frame = whole.join(pl.DataFrame({"group": kept}), on="group", how="right", maintain_order="right")
+    else:
+        frame = whole.filter(pl.col("group").is_in(kept))
+        kept = frame["group"].to_list()
+    long = pl.concat(
+        frame.select(
+            "group", cause=pl.lit(name), tokens=pl.col(cause), place=pl.lit(place),
+            share=pl.col(cause) / pl.col("prefix_tokens"),
+        )
+        for place, (cause, name) in enumerate(NAMES.items())
+    ).filter(pl.col("tokens") > 0)  # fmt: skip
+    by = [*([] if axis == "all" else ["--by", axis])]
+    figures.figure(
+        "why", "Where the prompt tokens went", why_charts.cause_bars(long), whole,
+        "Shares of prompt tokens by what became of them", asked, "misses",
+        asked.command("misses", *by, *flags, "--show", "causes", "--json"),
+        "Every token is counted once. First seen: no earlier prompt had it. Rewritten: the session's previous prompt "
+        "had it, behind a change.",
+    )  # fmt: skip
+    if len(kept) < whole.height:
+        share = int(frame["prefix_tokens"].sum()) / max(1, int(whole["prefix_tokens"].sum()))
+        st.caption(
+            f"Drawn: the {len(kept)} of {formats.count(whole.height)} groups with the most prompt tokens, "
+            f"{formats.rate(share)} of them. All are in the files."
+        )
+    if axis == "all" and rows and rows[0]["first_seen_by_role"]:
+        roles = ", ".join(
+            f"{r.replace('_', ' ')} {formats.tokens(n)}" for r, n in rows[0]["first_seen_by_role"].items()
+        )
+        st.caption(f"First seen, by whose text it is: {roles}.")
+    _rates(asked, axis, found, kept)
+    _by_request(asked, flags, found)
+
+
+def _rates(asked: sidebar.Asked, axis: str, found: Misses, kept: list[str]) -> None:
+    """The rate of each group with its interval, and under other weights."""
+    from analysis.why.intervals import group_rates
+
+    frame = why_tables.answer(
+        asked, f"rates {axis} {found.causes}",
+        lambda: group_rates(asked.desk.warehouse, asked.question, found, axis, tuple(kept)),
+    )  # fmt: skip
+    rows = [
+        {**row, "name": f"{row['group']}{' *' if row['small'] else ''}", "ends": interval(row["low"], row["high"])}
+        for row in sorted(frame.to_dicts(), key=lambda row: kept.index(row["group"]))
+    ]
+    grid(
+        rows,
+        [
+            Heading("name", "Group"), Heading("sessions", "Sessions", formats.count),
+            Heading("rate", "Hit rate", formats.rate, "Token-weighted: hit tokens / prompt tokens."),
+            Heading("ends", "95 % interval", None, "From drawing sessions anew (bootstrap)."),
+            Heading("rate_per_request", "Mean of requests", formats.rate),
+            Heading("rate_by_compute", "By attention", formats.rate, "Weighted by the attention that is saved."),
+        ], "Hit rates with their intervals",
+    )  # fmt: skip
+    if any(row["small"] for row in rows):
+        st.caption(SMALL_NOTE)
+
+
+def _by_request(asked: sidebar.Asked, flags: list[str], found: Misses) -> None:
+    """A row a request, to take away; made when it is asked for."""
+    from analysis.why.request_misses import request_misses
+
+    st.caption("The causes of every request, a row each, summing to its prompt:")
+    figures.downloads(
+        "requests", lambda: request_misses(asked.desk.warehouse, asked.question, found), asked, "",
+        asked.command("misses", *flags, "--per-request", "--out", "requests.parquet"),
+        means="One row a request, by arrival: its tokens by cause, what it lost, and what the provider reports of it.",
+    )  # fmt: skip
+
+
+with sidebar.page(LEAD):
+    from analysis.store.question import NeedsArrivals
+
+    asked = sidebar.ask()
+    sidebar.facts_line(asked)
+    if asked.desk.query("hit_rate", asked.question, block=asked.block_size)["ceiling"][0] is None:
+        st.info(
+            "**This trace has no block identity.** It says how long prompts are, not what they share, so nothing can "
+            "be said about why they miss. That needs block hashes (`hash_ids`), token ids, or the text of the prompts.",
+            icon=":material/info:",
+        )
+        st.stop()
+    axis, cache = why_controls.controls(asked)
+    flags = why_controls.cache_flags(cache)
+    try:
+        found = _misses(asked, cache)
+    except NeedsArrivals:
+        sidebar.suggest_arrivals()
+        st.stop()
+    for note in found.notes:
+        st.caption(sidebar.plain(note))
+    _where(asked, axis, flags, found)
+    for part in (why_sessions.sessions, why_tables.transitions, why_reported.provider):
+        with sidebar.guarded():
+            part(asked, found, flags)
+    with sidebar.guarded():
+        why_tables.divergences(asked)
+    with sidebar.guarded():
+        why_tables.what_ifs(asked, found)
+    if not asked.unanchored:
+        for part_of_time in (why_time.gaps_and_ttl, why_time.over_time):
+            with sidebar.guarded():
+                part_of_time(asked)

@@ -1,0 +1,129 @@
+"""One journey in a real browser: open the demo, move the capacity, see the figure change, take the CSV."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.places import ROOT
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+APP = ROOT / "app"
+WAIT_MS = 40_000
+
+pytest.importorskip("playwright", reason="playwright is not installed (pip install '.[dev]')")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium on this machine (Debian: apt-get install chromium)"
+)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The app, started as `streamlit run app/` from another folder."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("TRACETOWER_", "STREAMLIT_"))}
+    command = [
+        sys.executable,
+        "-m",
+        "streamlit",
+        "run",
+        str(APP),
+        "--server.port",
+        str(port),
+        "--server.headless",
+        "true",
+    ]
+    log = tmp_path_factory.mktemp("browser") / "server.log"
+    with log.open("wb") as out:
+        server = subprocess.Popen(
+            [*command, "--server.address", "127.0.0.1", "--server.fileWatcherType", "none"],
+            cwd=log.parent, env=environment, stdout=out, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    try:
+        for _ in range(300):
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=1):
+                    break
+            except OSError:
+                assert server.poll() is None, log.read_text("utf-8", "replace")
+                time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+def test_from_the_demo_to_a_csv(address: str, tmp_path: Path) -> None:
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=WAIT_MS)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1400, "height": 1000}, accept_downloads=True)
+        page.set_default_timeout(WAIT_MS)
+        page.goto(address)
+        expect(page.get_by_role("heading", name="Data", level=1)).to_be_visible()
+        page.get_by_role("button", name="Open the demo").click()
+        expect(page.get_by_text("Receipt: demo")).to_be_visible()
+        page.get_by_role("link", name="See what a cache of a size would hit").click()
+        rate = (
+            page.get_by_test_id("stMetric").filter(has_text=re.compile("Hit rate at")).get_by_test_id("stMetricValue")
+        )
+        expect(rate).to_have_text(re.compile(r"\d+\.\d\s%"))
+        before = rate.inner_text()
+        slider = page.get_by_role("slider", name=re.compile("Capacity of one replica")).first
+        slider.focus()
+        for _ in range(4):
+            slider.press("ArrowLeft")
+        expect(rate).not_to_have_text(before)
+        _settled(page)  # every key press draws the figure and the buttons anew
+        after = rate.inner_text()
+        assert _number(after) < _number(before)
+        expect(page).to_have_url(re.compile("dataset=demo"))
+        expect(page).to_have_url(re.compile("capacity="))
+        with page.expect_download() as download:
+            page.get_by_role("button", name="CSV").first.click()
+        target = tmp_path / "curve.csv"
+        download.value.save_as(target)
+        again = browser.new_page()
+        again.set_default_timeout(WAIT_MS)
+        again.goto(page.url)  # the link holds what was chosen
+        figure = again.get_by_test_id("stMetric").filter(has_text=re.compile("Hit rate at"))
+        expect(figure.get_by_test_id("stMetricValue")).to_have_text(after)
+        shown = page.get_by_text("Traceback").count() + page.get_by_test_id("stException").count()
+        browser.close()
+    assert shown == 0
+    rows = list(csv.DictReader(target.open(encoding="utf-8")))
+    rates = [float(row["hit_rate"]) for row in rows]
+    assert rates == sorted(rates)
+    assert any(abs(100 * r - _number(after)) < 0.051 for r in rates)
+    assert any(abs(100 * r - _number(before)) < 0.051 for r in rates)
+
+
+def _settled(page: Any) -> None:
+    """Wait until the script has rested for a second and a half."""
+    rested = 0
+    for _ in range(400):
+        page.wait_for_timeout(100)
+        rested = rested + 1 if page.locator("[data-test-script-state=notRunning]").count() else 0
+        if rested >= 15:
+            return
+    raise AssertionError("the page never came to rest")
+
+
+def _number(text: str) -> float:
+    return float(re.sub(r"[^\d.]", "", text))

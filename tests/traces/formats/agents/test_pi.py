@@ -1,0 +1,62 @@
+"""pi's and OpenClaw's sessions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.places import SAMPLES
+from tests.traces.formats.agents.reading import Read, lines, shared
+
+
+def test_branches_compactions_and_aborted_calls(tmp_path: Path) -> None:
+    read = Read(tmp_path, SAMPLES / "pi" / "session.jsonl")
+    assert read.column("input_tokens") == [2003, 2063, None, 2088, 1203]
+    assert read.column("cache_read_tokens") == [0, 2000, None, 2060, 0]
+    assert read.column("prefix_tokens") == [2003, 2063, None, 2088, 1203]
+    assert read.column("status") == ["ok", "ok", "aborted", "ok", "ok"]
+    assert read.column("compaction") == [False, False, False, False, True]
+    assert read.column("trigger") == ["user", "tool", "user", "user", "user"]
+    assert read.column("work")[0] == "explore"
+
+
+@pytest.mark.parametrize(
+    ("name", "requests", "total", "read_", "output"),
+    [("agent-sessions_small.jsonl", 2, 24, 0, 14), ("large-session.jsonl", 453, 47526750, 43229469, 83156)],
+)
+def test_the_providers_totals_come_out(
+    tmp_path: Path, name: str, requests: int, total: int, read_: int, output: int
+) -> None:
+    read = Read(tmp_path, shared(f"pi_session/{name}"))
+    assert read.requests.height == requests
+    assert (read.total("input_tokens"), read.total("cache_read_tokens")) == (total, read_)
+    assert read.total("output_tokens") == output
+
+
+def test_openclaw(tmp_path: Path) -> None:
+    read = Read(tmp_path, shared("other_agents/openclaw/large.jsonl"))
+    assert (read.requests.height, read.sessions["agent"].to_list()) == (3, ["openclaw"])
+    assert read.column("input_tokens") == [None] * 3
+
+
+@pytest.mark.parametrize(("version", "kept"), [(None, True), (2, True), (3, False)])
+def test_an_aborted_answer_is_sent_back_by_old_versions_only(tmp_path: Path, version: int | None, kept: bool) -> None:
+    def message(role: str, text: str, total: int = 0, **more: Any) -> dict[str, Any]:
+        usage = {"usage": {"input": total, "output": 20, "cacheRead": 0, "cacheWrite": 0}} if total else {}
+        body = {"role": role, "content": [{"type": "text", "text": text}], **usage, **more}
+        return {"type": "message", "timestamp": "2026-03-01T00:00:00Z", "message": body}
+
+    head = {"type": "session", "id": "s", "cwd": "/", "timestamp": "2026-03-01T00:00:00Z"}
+    entries = [
+        head if version is None else {**head, "version": version},
+        message("user", "Do it"),
+        message("assistant", "Half an answer " * 90, 1000, stopReason="aborted"),
+        message("user", "Again"),
+        message("assistant", "Yes", 1500, stopReason="stop"),
+    ]
+    read = Read(tmp_path, lines(tmp_path, "s.jsonl", *entries))
+    assert read.column("input_tokens") == [1000, 1500]
+    assert read.shared(0, 1) == 1000
+    assert ("assistant" in read.roles(1)) == kept

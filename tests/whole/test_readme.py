@@ -1,0 +1,73 @@
+"""The README is true: its tables come from the code."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from app.cli import COMMANDS
+from tests.places import ROOT
+from traces.intake.registry import READERS, reader
+from traces.schema import TABLES
+
+README = ROOT / "README.md"
+
+
+def tables() -> str:
+    """The data dictionary."""
+    parts = []
+    for name, table in TABLES.items():
+        rows = [f"| `{c.name}` | {c.unit or '–'} | {c.meaning} |" for c in table]
+        parts.append(f"**{name}**\n\n| column | unit | meaning |\n|---|---|---|\n" + "\n".join(rows))
+    return "\n\n".join(parts)
+
+
+def formats() -> str:
+    """What can be read."""
+    rows = [
+        f"| `{name}` | {reader(name).SUMMARY['carries']} | {reader(name).SUMMARY['computes']} |"
+        for name in sorted(READERS)
+    ]
+    return "| format | carries | what can be computed |\n|---|---|---|\n" + "\n".join(rows)
+
+
+def section(name: str, text: str) -> str:
+    found = re.search(rf"<!-- {name}: .*?-->\n(.*?)<!-- /{name} -->", text, re.S)
+    assert found is not None
+    return found[1].strip()
+
+
+def test_tables_are_the_schema() -> None:
+    assert section("tables", README.read_text("utf-8")) == tables()
+
+
+def test_formats_are_the_readers() -> None:
+    assert section("formats", README.read_text("utf-8")) == formats()
+
+
+def test_commands_exist() -> None:
+    text = README.read_text("utf-8")
+    for name in re.findall(r"^tracetower ([a-z-]+)", text, re.M):
+        assert name in COMMANDS, name
+
+
+def test_one_command_sets_up_and_one_tests() -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", README.read_text("utf-8").split("## One minute")[0], re.S)
+    assert len(blocks) == 2
+    assert "tracetower demo" in blocks[0]
+    assert "pytest" in blocks[1]
+    gate = (ROOT / ".ci" / "run").read_text("utf-8").strip().splitlines()[-1]
+    assert re.search(r"'(.*)'", blocks[1])[1] == gate  # type: ignore[index]
+
+
+if __name__ == "__main__":  # python -m tests.whole.test_readme --write
+    if "--write" in sys.argv:
+        text = README.read_text("utf-8")
+        for name, content in (("tables", tables()), ("formats", formats())):
+            text = re.sub(
+                rf"(<!-- {name}: .*?-->\n).*?(<!-- /{name} -->)",
+                lambda m, c=content: f"{m[1]}{c}\n{m[2]}",  # type: ignore[misc]
+                text,
+                flags=re.S,
+            )
+        README.write_text(text, "utf-8")

@@ -1,0 +1,102 @@
+"""The requests of one logged answer: one, or one for each pass that the provider made for it (traces.usage.passes)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from traces.calls.entries import Entry, block_kind
+from traces.calls.model_calls import Call, Calls, usage_object
+from traces.records import Piece, Request
+from traces.usage.passes import APART, Pass, passes
+
+
+def requests(
+    calls: Calls, call: Call, extra: list[Entry] | None = None, hidden: Piece | None = None
+) -> Iterator[Request]:
+    """Yield the requests of `call`, the one that ended the answer last and under the call's own key.
+
+    A pass is sent the body and what the passes before it wrote; after a compaction, what it left
+    (traces.calls.entries).
+    Arguments and errors are those of `Calls.request`.
+    """
+    answer = call.answer if isinstance(call.answer, Mapping) else None
+    told = passes(usage_object(call, answer))
+    if not told and answer is not None:
+        call = call._replace(rounds=rounds(answer.get("content")))
+    for one in _calls(call, told) if told else (call,):
+        yield calls.request(one, extra, hidden)
+
+
+def rounds(content: Any) -> int:
+    """How often an answer was read from the start: once, and again after each server-side tool's results in it."""
+    if not isinstance(content, list):
+        return 1
+    results = [block_kind(block) == "result" for block in content]
+    return 1 + sum(now and not before for before, now in pairwise([False, *results]))
+
+
+class _Span(NamedTuple):
+    """The blocks of an answer that one pass wrote, and where the next one starts."""
+
+    start: int
+    stop: int
+    next: int
+
+
+def _calls(call: Call, told: list[Pass]) -> Iterator[Call]:
+    body = call.request if isinstance(call.request, Mapping) else None
+    answer = call.answer if isinstance(call.answer, Mapping) else {}
+    content = answer.get("content")
+    blocks: list[Any] = content if isinstance(content, list) else []
+    fallback = any(one.kind == "fallback_message" for one in told)
+    at = 0
+    for place, one in enumerate(told):
+        final = place == len(told) - 1
+        wrote = _wrote(blocks, at, "" if one.kind == "message" and fallback else one.kind, final)
+        stopped = answer.get("stop_reason") if final else "tool_use" if one.kind == "message" else one.kind
+        yield call._replace(
+            key=call.key if final else f"{call.key}|{place}",
+            request=None if body is None else _sent(body, blocks[: wrote.start], one.model),
+            answer={**answer, "content": blocks[wrote.start : wrote.stop], "stop_reason": stopped},
+            counts=one.usage,
+            model=one.model or call.model,
+            ttft_s=None,  # the answer's is that of its first pass or of its last
+            duration_s=None,  # only that of all passes together is known
+            identity=call.identity if final or call.identity is None else f"{call.identity}|{place}",
+            compaction=place > 0 and told[place - 1].kind == "compaction",
+        )
+        at = wrote.next
+
+
+def _wrote(blocks: list[Any], at: int, kind: str, final: bool) -> _Span:
+    """What a pass wrote from block `at` on: up to a compaction or a server-side tool's results, all if it is the last.
+
+    An advisor's words come as a result in the answer, and an attempt that was declined left nothing.
+    """
+    if final:
+        return _Span(at, len(blocks), len(blocks))
+    if kind == "compaction":
+        stop = _first(blocks, at, lambda found: found == "compaction")
+        return _Span(at, stop + 1, stop + 1) if stop < len(blocks) else _Span(at, at, at)
+    if kind in APART or not kind:
+        return _Span(at, at, at)
+    stop = _first(blocks, at, lambda found: found == "result")
+    if stop == len(blocks):
+        return _Span(at, at, at)
+    return _Span(at, stop, _first(blocks, stop, lambda found: found != "result"))
+
+
+def _first(blocks: list[Any], at: int, fits: Callable[[str], bool]) -> int:
+    return next((place for place in range(at, len(blocks)) if fits(block_kind(blocks[place]))), len(blocks))
+
+
+def _sent(body: Mapping[str, Any], before: list[Any], model: str | None) -> dict[str, Any]:
+    messages = body.get("messages")
+    sent = dict(body)
+    if isinstance(messages, list) and before:
+        sent["messages"] = [*messages, {"role": "assistant", "content": before}]
+    if model is not None:
+        sent["model"] = model
+    return sent

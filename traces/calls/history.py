@@ -1,0 +1,206 @@
+"""Prompts from full message lists: what a prompt adds to the longest earlier one that it begins with.
+
+Logged requests repeat the whole conversation, so each message is flattened and tokenised once and known by its content
+afterwards; a prompt is told as an earlier prompt's leading tokens and the messages behind them. Where the provider
+counted the prompt, its total is the length: what it grew by is spread over the new messages by their estimates and a
+large excess is `unobserved` (traces.text.lengths). Where it did not, the tokenizer's ids are the prompt, exact to
+the token.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import xxhash
+
+from traces.calls.entries import MESSAGE_TOKENS, Entry
+from traces.records import Base, Context, Piece, Prompt
+from traces.text.lengths import PER_TOKEN, PER_TOOL_CALL, split, spread
+
+KNOWN_PLACES = 400_000
+
+
+class Told(NamedTuple):
+    """A prompt, its length (None where it was neither counted nor is exact), and the pieces of its answer."""
+
+    prompt: Prompt | None = None
+    tokens: int | None = None
+    reply: tuple[Piece, ...] | None = None
+
+
+class _Place(NamedTuple):
+    request_key: str
+    tokens: int
+
+
+class History:
+    """The messages and prompts of one source. Memory is bounded; what is forgotten is only told again in full."""
+
+    def __init__(self, context: Context) -> None:
+        self._digest = context.digest
+        self._places: OrderedDict[int, _Place] = OrderedDict()
+        self._replies: OrderedDict[int, tuple[int, int]] = OrderedDict()  # place -> (entry key, tokens)
+
+    def tell(
+        self,
+        key: str,
+        entries: Sequence[Entry],
+        total: int | None,
+        reply: Sequence[Entry] = (),
+        output: int | None = None,
+        model: str | None = None,
+        hidden: Piece | None = None,
+        guess: bool = False,
+    ) -> Told:
+        """The prompt of request `key` that consists of `entries`.
+
+        Args:
+            key: Unique in the source; later prompts may be told as extending this one.
+            entries: The whole prompt in the order in which it is sent.
+            total: Prompt tokens that the provider counted; None where it did not.
+            reply: The answer's entries.
+            output: Output tokens that the provider counted.
+            model: Prompts of different models are measured by different tokenizers, so they extend each other never.
+            hidden: What comes before everything and is not in `entries` (stored contents, a chain that is not logged).
+            guess: The source's prompts are measured in the provider's lengths, so this one is too: by estimate where
+                `total` is None.
+        """
+        exact = (total is None and not guess) or (bool(entries) and all(entry.exact for entry in entries))
+        places = self._walk(model, hidden, entries, exact)
+        start, kept = self._begin(places)
+        base = None if start == 0 else kept
+        length, whole = total, total or 0
+        if exact:
+            prompt, ends, length = self._counted(entries, start, base, hidden)
+        else:
+            if total is None:
+                before = kept.tokens if hidden is None or start else hidden.tokens
+                whole = before + round(sum(self._estimate(entry, model) for entry in entries[start:]))
+            prompt, ends = self._measured(key, entries, places, start, base, whole, hidden, model)
+        if not prompt.pieces and prompt.base is None:
+            return Told()
+        for at, tokens in zip(places[start:], ends, strict=True):
+            self._places[at] = _Place(key, tokens)
+        if places and not exact:
+            self._places[places[-1]] = _Place(key, whole)
+        while len(self._places) > KNOWN_PLACES:
+            self._places.popitem(last=False)
+        answer = self._answer(places[-1] if places else 0, reply, output, not exact)
+        if hidden is not None:
+            return Told(prompt._replace(completeness="no_head"), total, answer)
+        return Told(prompt, length, answer)
+
+    def _walk(self, model: str | None, hidden: Piece | None, entries: Sequence[Entry], exact: bool) -> list[int]:
+        """A digest of everything up to the end of each entry."""
+        place = self._digest(f"{model}|{exact}|{0 if hidden is None else hidden.key}")
+        places = []
+        for entry in entries:
+            place = xxhash.xxh3_64_intdigest(place.to_bytes(8, "little") + entry.key.to_bytes(8, "little"))
+            places.append(place)
+        return places
+
+    def _begin(self, places: Sequence[int]) -> tuple[int, _Place]:
+        for count in range(len(places), 0, -1):
+            found = self._places.get(places[count - 1])
+            if found is not None:
+                return count, found
+        return 0, _Place("", 0)
+
+    def _counted(
+        self, entries: Sequence[Entry], start: int, base: _Place | None, hidden: Piece | None
+    ) -> tuple[Prompt, list[int], int]:
+        at = 0 if base is None else base.tokens
+        pieces = [] if base is not None or hidden is None else [hidden]
+        at += sum(piece.tokens for piece in pieces)
+        ends = []
+        for entry in entries[start:]:
+            pieces += entry.pieces
+            at += entry.tokens
+            ends.append(at)
+        return Prompt(tuple(pieces), _base(base)), ends, at
+
+    def _measured(
+        self,
+        key: str,
+        entries: Sequence[Entry],
+        places: Sequence[int],
+        start: int,
+        base: _Place | None,
+        total: int,
+        hidden: Piece | None,
+        model: str | None,
+    ) -> tuple[Prompt, list[int]]:
+        new = entries[start:]
+        weights = [self._estimate(entry, model) for entry in new]
+        pieces: list[Piece] = []
+        at = 0
+        if base is not None:
+            # A prompt below what it is known to begin with: the provider dropped something; the end of it is new.
+            at = base.tokens if base.tokens <= total else max(0, total - round(sum(weights)))
+        elif hidden is not None:
+            at = min(hidden.tokens, total)
+            pieces.append(hidden._replace(tokens=at))
+        shares = self._shares(new, weights, total - at, places[start - 1] if start else None)
+        ends = []
+        reached = at
+        for entry, share in zip(new, shares, strict=True):
+            sizes = split(share, [float(piece.tokens) for piece in entry.pieces])
+            pieces += [Piece(p.key, n, p.role) for p, n in zip(entry.pieces, sizes, strict=True) if n > 0]
+            reached += share if entry.pieces else 0
+            ends.append(reached)
+        if total > reached:
+            pieces.append(Piece(self._digest(f"hidden in:{key}"), total - reached, "unobserved"))
+        kept = None if base is None else _Place(base.request_key, at)
+        return Prompt(tuple(pieces), _base(kept)), ends
+
+    def _shares(self, new: Sequence[Entry], weights: list[float], growth: int, before: int | None) -> list[int]:
+        """Tokens of each new entry; what is certain is set aside first.
+
+        Tools and system prompts have the size that their text gives, wherever they are met, so that prompts of other
+        sessions and files share them. A repeated answer has the size that it had when it was generated.
+        """
+        fixed: dict[int, int] = {at: round(weights[at]) for at, entry in enumerate(new) if entry.head}
+        again = self._replies.get(before) if before is not None else None
+        if again is not None and new and new[0].key == again[0]:
+            fixed[0] = again[1]
+        rest = [at for at in range(len(new)) if at not in fixed]
+        left = growth - sum(fixed.values())
+        if left < 0.5 * sum(weights[at] for at in rest) or (not rest and left < 0):
+            fixed, rest, left = {}, list(range(len(new))), growth
+        told = spread(left, [weights[at] for at in rest], [new[at].elastic for at in rest])
+        shares = [0] * len(new)
+        for at, tokens in fixed.items():
+            shares[at] = tokens
+        for at, tokens in zip(rest, told.tokens, strict=True):
+            shares[at] = tokens
+        return shares
+
+    def _estimate(self, entry: Entry, model: str | None) -> float:
+        if not entry.pieces:
+            return 0.0
+        claude = model is not None and "claude" in model
+        per_call = PER_TOOL_CALL if claude else MESSAGE_TOKENS
+        return entry.tokens * (PER_TOKEN if claude else 1.0) + per_call * len(entry.calls)
+
+    def _answer(
+        self, place: int, reply: Sequence[Entry], output: int | None, measured: bool
+    ) -> tuple[Piece, ...] | None:
+        told = [piece for entry in reply for piece in entry.pieces]
+        if not told:
+            return None
+        if not measured:
+            return tuple(told)
+        if output is None:
+            output = round(sum(self._estimate(entry, None) for entry in reply))
+        sizes = split(output, [float(piece.tokens) for piece in told])
+        if len(reply) == 1:
+            self._replies[place] = (reply[0].key, output)
+            while len(self._replies) > KNOWN_PLACES:
+                self._replies.popitem(last=False)
+        return tuple(Piece(p.key, n, p.role) for p, n in zip(told, sizes, strict=True) if n > 0)
+
+
+def _base(place: _Place | None) -> Base | None:
+    return None if place is None else Base(place.request_key, False, place.tokens)

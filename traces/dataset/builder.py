@@ -1,0 +1,316 @@
+"""A dataset while it is built: records in, tables out. Holds the tree, the columns and what appending needs."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from traces.dataset.columns import FARTHEST_US
+from traces.dataset.copies import Copies
+from traces.dataset.request_rows import Counts, Input, RequestRows, Row, Taken
+from traces.digests import KeyedDigest
+from traces.records import Base, Blocks, Note, Piece, Prompt, Record, Reject, Request, Session, Skipped
+from traces.text.kept_texts import KeptTexts
+from traces.tree.batches import BlockRow, PieceRow, block_batch, piece_batch
+from traces.tree.blocks import KnownTexts
+from traces.tree.prefixes import PrefixTree
+
+FLUSH_ROWS = 2048
+MAX_TOKENS = 1 << 48
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Builder:
+    """Collects records of inputs, one input after the other."""
+
+    def __init__(self, digest: KeyedDigest | None = None) -> None:
+        self.digest = digest or KeyedDigest()
+        self.tree = PrefixTree()
+        self.texts = KeptTexts()
+        self.named: pl.DataFrame | None = None  # kinds of divergences that an earlier ingest told
+        self.leaf = np.full(0, -1, np.int64)
+        self.full = np.full(0, -1, np.int64)
+        self.reply = np.full(0, -1, np.int64)
+        self.rows = 0
+        self.first_new_row = 0
+        self.requests = RequestRows()
+        self.sessions: list[dict[str, Any]] = []
+        self.session_ids: dict[int, int] = {}
+        self.sources: list[tuple[Any, ...]] = []
+        self.inputs: list[Input] = []
+        self.spaces: dict[str, int] = {"dataset": 0}
+        self.notes: Counter[str] = Counter()
+        self._pending: list[Row] = []
+        self._blocks: list[BlockRow] = []
+        self._pieces: list[PieceRow] = []
+        self.copies = Copies()
+        self._named = array("q"), array("Q")  # rows, and the digests of their keys where other inputs may name them
+        self._secret = self.digest("rows that match nothing")
+
+    # one input -------------------------------------------------------------------------------------------------
+
+    def begin(
+        self,
+        name: str,
+        format_name: str,
+        scope: str = "input",
+        one_trace: bool = False,
+        tokenizer: str = "",
+        time_unit: str | None = None,
+    ) -> None:
+        """Start an input. scope: what session keys are unique in (traces.records.Reader)."""
+        self.input = Input(f"input-{len(self.inputs) + 1:06d}", name, "", format_name)
+        self.inputs.append(self.input)
+        self.counts = Counts()
+        self.skipped: Counter[str] = Counter()  # why records of this input are no requests
+        self.tokenizer = tokenizer
+        self._scope = "dataset" if scope == "dataset" or (one_trace and scope == "trace") else self.input.label
+        self._space_name = "one-trace" if one_trace else self.input.label
+        self._time_unit = time_unit
+        self._last_shape: tuple[Any, ...] = ()
+        self._last_source = -1
+        self._known = KnownTexts()
+        self._rows: dict[str, int] = {}
+        self._session_cache: dict[str, int] = {}
+        self._last_usage: dict[int, tuple[int, int]] = {}
+        self._space_of: dict[tuple[str, int], int] = {}
+        self._spawned: list[tuple[dict[str, Any], str]] = []
+        self._linked = False
+        self._source_ids: dict[tuple[Any, ...], int] = {s: i for i, s in enumerate(self.sources)}
+        self._bad_blocks = 0
+        self._fits = (1, 1 << 40)
+
+    def take(self, records: Iterable[Record]) -> None:
+        """Take the records of the current input."""
+        for record in records:
+            if type(record) is Request:
+                self._request(record)
+            elif type(record) is Session:
+                self._session(record)
+            elif type(record) is Reject:
+                self.counts["rejected"] += 1
+                self.requests.rejects.append((self.input.label, record.ordinal, record.reason))
+            elif type(record) is Skipped:
+                self.counts[record.kind] += record.count
+                self.skipped[record.reason] += record.count
+                if record.kind == "failed_attempt":
+                    self.counts["ignored"] += record.count
+            elif type(record) is Note:
+                self.notes[record.text] += 1
+            if self.requests.waiting + len(self._pending) >= FLUSH_ROWS:
+                self.flush()
+
+    def end(self, digest: str = "") -> Counts:
+        """Finish the current input, whose content has the keyed `digest`; return what became of its records.
+
+        Inputs of few requests wait for each other, since a batch costs about the same whatever it holds.
+        """
+        if self._blocks:
+            self.flush()
+        elif self._pending:
+            self._hand_on(told=True)
+        self.input = self.inputs[-1] = self.input._replace(digest=digest)
+        for session, key in self._spawned:
+            if key in self._rows:
+                session["spawn_row"] = self._rows[key]
+        self._rows, self._session_cache = {}, {}
+        if self._bad_blocks:
+            low, high = self._fits
+            fits = f"; sizes from {low} to {high} would fit them" if low <= high else ""
+            self.notes[
+                f"{self._bad_blocks:,} rows have more block ids than their length allows at the native block size "
+                "used, so their prompts are left out of every hit rate. Give the block size that the ids were made "
+                f"with (--block-size N){fits}."
+            ] += 1
+        return self.counts
+
+    def session_id(self, key: str, scope: str | None = None) -> int:
+        """The id of the session `key` of the current input."""
+        hashed = self.digest(f"{scope or self._scope}|{key}")
+        found = self.session_ids.get(hashed)
+        if found is None:
+            found = len(self.sessions)
+            self.session_ids[hashed] = found
+            self.sessions.append({"key": hashed, "input_label": self.input.label})
+        return found
+
+    def _session(self, session: Session) -> None:
+        row = self.sessions[self.session_id(session.key)]
+        for name in ("agent", "agent_version", "role", "started_at_us", "head_tokens"):
+            value = getattr(session, name)
+            if value is not None and not (isinstance(value, int) and abs(value) >= FARTHEST_US):
+                row[name] = value
+        for name in ("parent_key", "forked_from_key"):
+            value = getattr(session, name)
+            if value is not None:
+                row[name] = self.digest(f"{self._scope}|{value}")
+        self._linked = True
+        if session.spawn_request_key is not None:
+            self._spawned.append((row, session.spawn_request_key))
+            row["spawn_key"] = self.digest(f"{self._scope}|{session.spawn_request_key}")
+        row["session_source"] = "native" if session.native else "inferred"
+
+    def _source(self, request: Request) -> int:
+        prompt = request.prompt
+        if isinstance(prompt, Blocks):
+            shape = (prompt.block_tokens, prompt.tail, prompt.namespace, request.time_basis, request.arrival_s is None)
+            if shape == self._last_shape:
+                return self._last_source
+            self._last_shape = shape
+            self._last_source = found = self._source_of(request)
+            return found
+        return self._source_of(request)
+
+    def _source_of(self, request: Request) -> int:
+        prompt = request.prompt
+        if isinstance(prompt, Blocks):
+            namespace: Any = "trace" if prompt.namespace == "" else prompt.namespace
+            block: Any = prompt.block_tokens
+            tail: Any = prompt.tail
+            tokenizer = None
+            lengths = "trace"
+        elif prompt is not None:
+            namespace, block, tail = "dataset", 1, None
+            tokenizer = self.tokenizer
+            exact = any(piece.units is not None for piece in prompt.pieces[:8])
+            counted = request.input_tokens is not None and not exact
+            lengths = prompt.lengths or ("provider" if counted else "tokenizer")
+        else:
+            namespace, block, tail, tokenizer = None, None, None, None
+            lengths = "provider" if request.input_tokens is not None else "trace"
+        basis = request.time_basis if request.arrival_s is not None else "none"
+        unit = None if basis == "none" else self._time_unit or ("iso" if basis == "wall" else "s")
+        key = (self.input.format, namespace, block, tail, basis, unit, tokenizer, lengths)
+        found = self._source_ids.get(key)
+        if found is None:
+            found = len(self.sources)
+            self.sources.append(key)
+            self._source_ids[key] = found
+        return found
+
+    def _request(self, request: Request) -> None:
+        row = self.rows
+        self.rows += 1
+        session = self._session_cache.get(request.session_key) if request.session_key is not None else None
+        if session is None and request.session_key is not None:
+            session = self._session_cache[request.session_key] = self.session_id(request.session_key)
+        prompt = request.prompt
+        if isinstance(prompt, Blocks):
+            if self._pieces:
+                self.flush()
+            prompt = self._block_row(row, request, prompt, session)
+        elif isinstance(prompt, Prompt):
+            if self._blocks:
+                self.flush()
+            base = -1
+            if prompt.base is not None:
+                base = self._rows.get(prompt.base.request_key, -1)
+            self._pieces.append(PieceRow(row, 0, prompt, base, request.reply or ()))
+        elif session is not None and request.input_tokens is not None and request.prompt is None:
+            if self._blocks:
+                self.flush()
+            self._pieces.append(self._usage_row(row, session, request.input_tokens))
+        if self._linked or not isinstance(prompt, Blocks):
+            self._rows[request.key] = row
+        if self._scope == "dataset":
+            self._named[0].append(row)
+            self._named[1].append(self.digest(f"{self._scope}|{request.key}"))
+        if request.dedupe_key is not None:
+            self.copies.add(row, self.digest(request.dedupe_key), request.copy_rank)
+        self._pending.append((row, session, self._source(request), request))
+
+    def _usage_row(self, row: int, session: int, tokens: int) -> PieceRow:
+        """A prompt of which only the length is known: it shares min(previous, this) with its session's previous one."""
+        before, length = self._last_usage.get(session, (-1, 0))
+        self._last_usage[session] = (row, tokens)
+        shared = min(length, tokens)
+        new = Piece(self.digest(f"usage|{self._space_name}|{row}"), tokens - shared, "unknown")
+        return PieceRow(row, 0, Prompt((new,), Base("", False, shared), "lengths"), before, ())
+
+    def _block_row(self, row: int, request: Request, prompt: Blocks, session: int | None) -> Blocks | None:
+        tokens = request.input_tokens
+        if tokens is None or not 0 <= tokens < MAX_TOKENS:
+            return None
+        block = prompt.block_tokens
+        space = self._space_of.get((prompt.namespace, block))
+        if space is None:
+            name = {"": self._space_name, "file": self.input.label}.get(prompt.namespace, prompt.namespace)
+            space = self.spaces.setdefault(f"{name}|{block}", len(self.spaces))
+            self._space_of[prompt.namespace, block] = space
+        whole = tokens // block
+        started = -(-tokens // block)
+        added = self._known.add(space, session, prompt.ids, whole, started, row)
+        if added.total > started:
+            self._bad_blocks += 1
+            self._fits = (
+                max(self._fits[0], -(-tokens // added.total)),
+                min(self._fits[1], -(-tokens // max(1, added.total - 1)) - 1),
+            )
+            return None
+        self._blocks.append(BlockRow(row, tokens, block, space, added))
+        return prompt
+
+    def _hand_on(self, told: bool) -> None:
+        self.requests.add(Taken(self.input, self._space_name, self.counts, self._pending, told))
+        self._pending = []
+
+    def flush(self) -> None:
+        """Insert the prompts that wait and turn the waiting requests into columns."""
+        if self._pending:
+            self._hand_on(told=False)
+        if self.leaf.size < self.rows:
+            size = max(self.rows, self.leaf.size * 2, 4096)
+            for name in ("leaf", "full", "reply"):
+                grown = np.full(size, -1, np.int64)
+                grown[: getattr(self, name).size] = getattr(self, name)
+                setattr(self, name, grown)
+        bad: set[int] = set()
+        if self._blocks:
+            batch, fine = block_batch(self._blocks, self.digest, self._secret)
+            if not fine.all():
+                bad = {b.row for b, ok in zip(self._blocks, fine, strict=True) if not ok}
+                self._known.clear()
+            self.tree.insert(batch, self.leaf, self.full, self.reply)
+        if self._pieces:
+            self.tree.insert(piece_batch(self._pieces), self.leaf, self.full, self.reply)
+        self.requests.flush(bad)
+        self._blocks, self._pieces = [], []
+
+    # all of it -------------------------------------------------------------------------------------------------
+
+    def named_rows(self, keys: set[int]) -> dict[int, int]:
+        """The rows of requests by the digests of their keys, as far as `keys` asks for them."""
+        rows, digests = self._named
+        asked = np.isin(np.array(digests, np.uint64), np.fromiter(keys, np.uint64, len(keys)))
+        return {digests[at]: rows[at] for at in np.flatnonzero(asked).tolist()}
+
+    def all_rows(self) -> pl.DataFrame:
+        """Every request taken so far, copies included, with its place in the tree."""
+        self.flush()
+        frame = self.requests.frame()
+        rows = frame["request_id"].to_numpy()
+        leaf = self.leaf[rows] if rows.size else np.zeros(0, np.int64)
+        reply = self.reply[rows] if rows.size else np.zeros(0, np.int64)
+        end = self.tree.columns()["end"]
+        return frame.with_columns(
+            prefix_id=_null_below(leaf, leaf),
+            prefix_tokens=_null_below(leaf, end[np.maximum(leaf, 0)]),
+            output_prefix_id=_null_below(reply, reply),
+        )
+
+
+def _null_below(key: NDArray[np.int64], value: NDArray[np.int64]) -> pl.Series:
+    series = pl.Series(value, dtype=pl.Int64)
+    return series.set(pl.Series(key < 0), None)
+
+
+def from_us(value: int | None) -> datetime | None:
+    """µs since the epoch as a UTC time."""
+    return None if value is None else EPOCH + timedelta(microseconds=value)

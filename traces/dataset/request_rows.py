@@ -1,0 +1,106 @@
+"""Requests that were taken, input by input: first as they are, then as columns, a batch at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+import polars as pl
+
+from traces.dataset.columns import FROM_REQUEST, TYPES, columns
+from traces.records import Request
+
+Row = tuple[int, int | None, int, Request]
+"""(row, session, source, request)"""
+
+
+class Input(NamedTuple):
+    """One input of the dataset. `name` is private; `label` stands for it everywhere else."""
+
+    label: str
+    name: str
+    digest: str
+    format: str
+    origin_us: int | None = None  # of the trace's own clock, where its zero is unknown
+
+
+class Counts(Counter[str]):
+    """What became of the records: used, rejected, duplicate, ignored, failed_attempt."""
+
+
+class Taken(NamedTuple):
+    """Requests of one input that are no columns yet. `told`: the input's counts were handed out with these as used."""
+
+    input: Input
+    clock: str
+    counts: Counts
+    rows: list[Row]
+    told: bool
+
+
+class RequestRows:
+    """Requests of all inputs.
+
+    Inputs of few requests wait for each other, since a batch costs about the same whatever it holds. Those with a value
+    that no column holds are rejects: (label of the input, ordinal, reason).
+    """
+
+    def __init__(self) -> None:
+        self.frames: list[pl.DataFrame] = []
+        self.origins: dict[str, int] = {}  # where clocks start whose zero is unknown
+        self.rejects: list[tuple[str, int, str]] = []
+        self.late: list[tuple[str, int, str]] = []  # came to light after the counts of their input were told
+        self.waiting = 0
+        self._taken: list[Taken] = []
+
+    def add(self, taken: Taken) -> None:
+        """Take the requests of an input, or some of them; they count as used."""
+        self._taken.append(taken)
+        self.waiting += len(taken.rows)
+        taken.counts["used"] += len(taken.rows)
+
+    def flush(self, bad: set[int]) -> None:
+        """Make columns of what waits, without the rows `bad`, whose block ids are none."""
+        taken = self._taken
+        if bad:
+            for one in taken:
+                for row, _, _, request in one.rows:
+                    if row in bad:
+                        self._reject(one, request, "hash_ids are not whole numbers or strings")
+            taken = [one._replace(rows=[row for row in one.rows if row[0] not in bad]) for one in taken]
+        self._keep([one for one in taken if one.rows])
+        self._taken, self.waiting = [], 0
+
+    def frame(self) -> pl.DataFrame:
+        """The columns of every request so far."""
+        if not self.frames:
+            names = ["request_id", "session_id", "source_id", "input_label", "prompt_completeness", "record_ordinal"]
+            types = {name: TYPES[name] for name in [*names, *FROM_REQUEST]}
+            return pl.DataFrame(schema=types | {"arrival_us": pl.Int64, "wall": pl.Boolean})
+        whole = pl.concat(self.frames, how="diagonal", rechunk=True)  # so that what is made of it shares its memory
+        self.frames = [whole]
+        return whole
+
+    def _reject(self, taken: Taken, request: Request, reason: str) -> None:
+        taken.counts["used"] -= 1
+        taken.counts["rejected"] += 1
+        (self.late if taken.told else self.rejects).append((taken.input.label, request.ordinal, reason))
+
+    def _keep(self, taken: list[Taken]) -> None:
+        if not taken:
+            return
+        try:
+            self.frames.append(columns([(t.input.label, t.clock, t.rows) for t in taken], self.origins))
+        except (OverflowError, TypeError, ValueError, pl.exceptions.PolarsError):
+            if len(taken) > 1:
+                half = len(taken) // 2
+                self._keep(taken[:half])
+                self._keep(taken[half:])
+                return
+            (one,) = taken
+            if len(one.rows) == 1:
+                self._reject(one, one.rows[0][3], "a number that is absurdly large")
+                return
+            half = len(one.rows) // 2
+            self._keep([one._replace(rows=one.rows[:half])])
+            self._keep([one._replace(rows=one.rows[half:])])

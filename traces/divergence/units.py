@@ -1,0 +1,154 @@
+"""Stretches of prompts unit by unit, and what text their units are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traces.divergence.words import SPEAKER
+from traces.records import ROLES
+from traces.text.kept_texts import KeptTexts
+from traces.text.tokens import load_tokenizer
+from traces.tree.prefixes import PrefixTree
+from traces.tree.prompt_pairs import units_from
+
+MERGED_TOKENS = 4
+"""Tokens at the end of a text that become others when it goes on: "." and a line end are one token."""
+
+LONGEST_HIDDEN_RUN = 16_384
+"""So many units of a run without known content are told apart, the rest of it is one: counts may be any number."""
+
+READ_UNITS = 8000
+"""How much of changed lines is read to name them."""
+
+REASONING = ROLES.index("reasoning")
+
+TEMPLATE = ROLES.index("template")
+
+UNKNOWN = ROLES.index("unknown")
+
+
+class Units(NamedTuple):
+    """A stretch of a prompt, unit by unit: id, whether it is explicit, role, tokens, and whether a node starts here.
+
+    The rest of a very long run whose content is not known stands as one unit with all its tokens.
+    """
+
+    id: NDArray[np.uint64]
+    explicit: NDArray[np.bool_]
+    role: NDArray[np.int8]
+    tokens: NDArray[np.int64]
+    starts: NDArray[np.bool_]
+
+
+class Vocabulary:
+    """The bytes of every token id, and which hold a line end; made when the first text is read."""
+
+    def __init__(self, vocabulary: Callable[[], list[bytes]], single_bytes: bool, kept: KeptTexts) -> None:
+        self._vocabulary = vocabulary
+        self.kept = kept
+        self.single_bytes = single_bytes  # whether a token is a byte
+
+    @cached_property
+    def tokens(self) -> list[bytes]:
+        """The bytes of each token, by its id."""
+        return self._vocabulary()
+
+    @cached_property
+    def line_end(self) -> NDArray[np.bool_]:
+        """Whether a token holds a line end, by its id."""
+        return np.array([b"\n" in token for token in self.tokens], np.bool_)
+
+    def text(self, units: NDArray[np.uint64]) -> str | None:
+        """The text of token ids; None where they are no ids of this vocabulary."""
+        if units.size and int(units.max()) >= len(self.tokens):
+            return None
+        return b"".join([self.tokens[unit] for unit in units.tolist()]).decode("utf-8", "replace")
+
+    def grew(self, q: Units, k: Units, at: int) -> bool:
+        """Whether the text of q behind `at` is what the text of k begins with there."""
+        if not (q.explicit[at:].all() and k.explicit[at : at + MERGED_TOKENS + 1].all()):
+            return False
+        rest, more = q.id[at:], k.id[at : at + MERGED_TOKENS + 1]
+        if max(int(rest.max(initial=0)), int(more.max(initial=0))) >= len(self.tokens):
+            return False
+        before, after = (b"".join([self.tokens[unit] for unit in ids.tolist()]) for ids in (rest, more))
+        return after.startswith(before)
+
+
+class Vocabularies:
+    """Vocabularies by name, loaded when the first divergence asks; None where token ids cannot be read."""
+
+    def __init__(self, kept: KeptTexts) -> None:
+        self._kept = kept
+        self._known: dict[str | None, Vocabulary | None] = {None: None}
+
+    def of(self, name: str | None) -> Vocabulary | None:
+        """The vocabulary of the tokenizer called `name`."""
+        if name not in self._known:
+            try:
+                vocabulary = load_tokenizer(name or "").vocabulary
+            except ValueError:
+                vocabulary = None
+            self._known[name] = None if vocabulary is None else Vocabulary(vocabulary, name == "bytes", self._kept)
+        return self._known[name]
+
+
+def units_of(tree: PrefixTree, leaf: int, begin: int) -> Units:
+    """The prompt that ends at node `leaf`, from token `begin` on."""
+    nodes = tree.nodes
+    return Units(
+        *units_from(
+            nodes.parent, nodes.start, nodes.end, nodes.per_unit, nodes.offset, nodes.value, nodes.role, nodes.pool,
+            leaf, begin, LONGEST_HIDDEN_RUN,
+        )
+    )  # fmt: skip
+
+
+def role_at(units: Units, at: int) -> str:
+    """The role of unit `at`, of what follows it where it only frames a message."""
+    ahead = units.role[at : at + 16]
+    told = ahead[ahead != TEMPLATE]
+    return ROLES[int(told[0])] if told.size else "unknown"
+
+
+def text_of(units: Units, start: int, stop: int, words: Vocabulary | None) -> str | None:
+    """The text of a stretch; None where nothing of it can be read."""
+    told = units.id[start:stop][units.explicit[start:stop]]
+    if words is not None and told.size:
+        return words.text(told)
+    if words is None:
+        return None
+    begins = units.id[start:stop][units.starts[start:stop] & (units.role[start:stop] != TEMPLATE)]
+    texts = [words.kept.get(int(key)) for key in begins.tolist()]
+    return "".join(text for text in texts if text is not None) if any(texts) else None
+
+
+def message_end(units: Units, at: int) -> int:
+    """Where the message that holds unit `at` (or begins there) ends."""
+    framing = units.role[at:] == TEMPLATE
+    begin = int(np.argmin(framing)) if framing.size and framing[0] else 0
+    rest = np.flatnonzero(framing[begin:])
+    return at + begin + int(rest[0]) if rest.size else len(units.role)
+
+
+def messages(units: Units, start: int, stop: int, words: Vocabulary | None) -> int:
+    """How many messages begin in a stretch: by their frames, or where a prompt is one text by its template's marks."""
+    framed = frames(units, start, stop)
+    if framed or words is None or (units.role[start:stop] != UNKNOWN).any():
+        return framed
+    text = text_of(units, start, min(stop, start + 16 * READ_UNITS), words)
+    return len(SPEAKER.findall(text)) if text else 0
+
+
+def frames(units: Units, start: int, stop: int) -> int:
+    """How many messages' frames begin in a stretch."""
+    framing = units.role[max(0, start - 1) : stop] == TEMPLATE
+    if start > 0:
+        framing[0] = False  # a frame that begins before the stretch is counted where it begins
+        return int(np.count_nonzero(framing[1:] & (units.role[start - 1 : stop - 1] != TEMPLATE)))
+    return int(np.count_nonzero(framing[1:] & ~framing[:-1])) + int(framing[:1].any())

@@ -1,0 +1,97 @@
+"""Aider's chat history (Markdown): the counts that it prints after each message.
+
+Facts: Aider-AI/aider, base_coder.py (calculate_and_show_tokens_and_cost). A line is
+"> Tokens: 23,172 sent, 10,496 cache hit, 9 received."; older ones say "cached". `sent` includes cached tokens, except
+for some days of 2024: then the cached ones exceed it. Thousands are printed as "4.2k". The texts are no prompts: the
+files that were sent are not logged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from traces.records import Context, Note, Record, Reject, Request, Session, Skipped
+
+if TYPE_CHECKING:
+    from traces.source.sources import Source
+
+NAME = "aider_history"
+SUMMARY = {
+    "carries": "lengths of prompts and answers, cache reads and writes, models, sessions",
+    "time": "none (the start of a session in local time only)",
+    "computes": "shape and reported hit rates; no achievable one: the prompts are not logged",
+    "notes": "counts above a thousand are rounded where Aider printed them so",
+}
+_START = re.compile(rb"^# aider chat started at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
+_MODEL = re.compile(rb"^> (?:Main model|Models?): ([^\s\xe2]+)")
+_VERSION = re.compile(rb"^> Aider v([0-9][0-9A-Za-z.+-]{0,31})")
+_TOKENS = re.compile(
+    rb"^> Tokens: ([\d.,]+[kM]?) sent((?:, [\d.,]+[kM]? (?:cached|cache hit|cache write))*), ([\d.,]+[kM]?) received"
+)
+_CACHED = re.compile(rb", ([\d.,]+[kM]?) (cached|cache hit|cache write)")
+
+
+def sniff(head: Any, name: str) -> float:
+    """Sure of Aider's own heading."""
+    return 0.97 if head.data.lstrip().startswith(b"# aider chat started at ") else 0.0
+
+
+def read(source: Source, context: Context) -> Iterator[Record]:
+    """Yield a session for each chat, and a request for each line of counts."""
+    chat, model, version, told = 0, None, None, 0
+    text = rounded = chats = 0
+    for ordinal, line in source.lines():
+        if line is None:
+            yield Reject(ordinal, "line is too long")
+            continue
+        if not line.strip():
+            continue
+        found = _TOKENS.match(line)
+        if found is None:
+            text += 1
+            if _START.match(line):
+                chat, model, version = chat + 1, None, None
+            name, number = _MODEL.match(line), _VERSION.match(line)
+            model = name[1].decode("utf-8", "replace") if name else model
+            version = number[1].decode() if number else version
+            continue
+        if chat > chats:
+            yield Session(f"chat-{chat}", agent="aider", agent_version=version, role="main")
+            chats = chat
+        sent, received = _count(found[1]), _count(found[3])
+        parts = {kind: _count(value) for value, kind in _CACHED.findall(found[2])}
+        read_, written = parts.get(b"cache hit", parts.get(b"cached")), parts.get(b"cache write")
+        if sent is None or received is None:
+            yield Reject(ordinal, "counts that are no numbers")
+            continue
+        cached = (read_ or 0) + (written or 0)
+        rounded += any(mark in b"".join(found.groups()[::2]) for mark in (b"k", b"M"))
+        told += 1
+        yield Request(
+            key=str(ordinal),
+            session_key=f"chat-{chat}",
+            ordinal=ordinal,
+            time_basis="none",
+            model=model,
+            input_tokens=sent if cached <= sent else sent + cached,
+            cache_read_tokens=read_,
+            cache_write_tokens=written,
+            output_tokens=received,
+            output_complete=True,
+            trigger="user",
+        )
+    if text:
+        yield Skipped("ignored", text, "text of the chat")
+    if rounded:
+        yield Note(f"aider: {rounded} of {told} lines have counts that were rounded when they were printed")
+
+
+def _count(text: bytes) -> int | None:
+    scale = {b"k": 1000, b"M": 1_000_000}.get(text[-1:], 1)
+    try:
+        value = float(text.rstrip(b"kM").replace(b",", b"")) * scale
+    except ValueError:
+        return None
+    return round(value) if 0 <= value < 1 << 48 else None

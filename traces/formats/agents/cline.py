@@ -1,0 +1,234 @@
+"""Cline, Roo Code and Kilo Code tasks: a folder with api_conversation_history.json and ui_messages.json; Cline's CLI.
+
+Facts: cline/cline and RooCodeInc/Roo-Code, src/core/task, src/core/task-persistence, src/shared/ExtensionMessage.ts.
+The history holds the messages as sent, in Anthropic's shape or (Roo, `version` 2) in the AI SDK's; counts are in the
+UI's `api_req_started` messages, JSON in a text. Without a stated `apiProtocol` they leave cached tokens out of the
+input, under "openai" these are in it, under "anthropic" it depends on the version (`_disjoint`). After a summary or a
+truncation only messages without a mark (`condenseParent`, `truncationParent`) are sent; older versions overwrote the
+rest, and what is gone is unobserved. Cline keeps all and says which range it left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from traces.records import Context, Record
+from traces.source.sources import parse_json
+from traces.transcripts.ledger import Ledger, document, opening
+from traces.transcripts.parts import Part, PartMaker, as_dict, as_list, kind_of, plain, seconds, text_of, tokens_of
+from traces.transcripts.requests import records_of
+from traces.transcripts.turns import Thread
+from traces.usage.rules import Usage, normalise
+
+if TYPE_CHECKING:
+    from traces.source.sources import Source
+
+NAME = "cline"
+SIBLINGS = True
+SUMMARY = {
+    "carries": "messages, tool calls, usage with cache reads and writes, times",
+    "time": "wall clock (ms since the epoch)",
+    "computes": "hit rates, reported and achievable; lengths are the provider's",
+    "notes": "Roo Code and Kilo Code too; a task's two files are read together; the system prompt is not logged",
+}
+
+
+def sniff(head: Any, name: str) -> float:
+    """Sure of the UI's messages; fairly sure of a history in Anthropic's shape."""
+    value = opening(head)
+    beside = any(n.endswith("ui_messages.json") for n in head.siblings)
+    if isinstance(value, dict):
+        messages = value.get("messages")
+        first = as_dict(messages[0]) if isinstance(messages, list) and messages else {}
+        if value.get("version") == 2 and "role" in first:
+            return 0.9 if beside or "ts" in first else 0.5
+        return 0.9 if "sessionId" in value and "role" in first and ("ts" in first or "metrics" in first) else 0.0
+    if not isinstance(value, list) or not value or not isinstance(value[0], dict):
+        return 0.0
+    if any(as_dict(m).get("say") == "api_req_started" for m in value[:50]):
+        return 0.95
+    if "say" in value[0] and "ts" in value[0]:
+        return 0.9
+    roles = [kind_of(m, "role") or kind_of(m) for m in value]
+    shaped = all(isinstance(m, dict) for m in value) and set(roles) <= {"user", "assistant", "tool", "reasoning"}
+    return (0.9 if beside or "ts" in value[0] else 0.5) if shaped and isinstance(value[0].get("content"), list) else 0.0
+
+
+def read(source: Source, context: Context) -> Iterator[Record]:
+    """Yield the session and its requests."""
+    ledger = Ledger()
+    value = document(source, ledger)
+    folder = source.name.rpartition("/")[0]
+    history, shown = value, None
+    if isinstance(value, list) and any("say" in as_dict(m) or "ask" in as_dict(m) for m in value):
+        history, shown = [], value
+    for name in ("ui_messages.json", "task_metadata.json", "history_item.json"):
+        path = f"{folder}/{name}" if folder else name
+        other = source.siblings.get(path)
+        if other is not None and other is not source and shown is not value:
+            source.claim(path)
+            shown = document(other, ledger) if name == "ui_messages.json" else shown
+            if name != "ui_messages.json":
+                ledger.ignore("a file about the task")
+    make = PartMaker(context)
+    if isinstance(history, dict) and history.get("version") == 2:
+        history = history.get("messages")
+    if isinstance(history, dict):
+        thread = _command_line(history, make, ledger)
+    else:
+        thread = _task(as_list(history), _calls(as_list(shown), ledger), make, ledger)
+    yield from records_of([thread], context, ledger, reports_usage=True)
+
+
+class _Call(NamedTuple):
+    """What the UI tells of a call: when it was sent, its counts, the messages that were left out of its prompt."""
+
+    at_s: float
+    usage: Usage | None
+    left_out: tuple[int, int] | None = None
+
+
+def _calls(shown: list[Any], ledger: Ledger) -> list[_Call]:
+    told: list[tuple[int, dict[str, Any], dict[str, Any]]] = []
+    for at, value in enumerate(shown, 1):
+        message = as_dict(value)
+        if message.get("say") != "api_req_started":
+            ledger.ignore("a message of the UI")
+            continue
+        text = message.get("text")
+        try:
+            told.append((at, message, as_dict(parse_json(text.encode())) if isinstance(text, str) and text else {}))
+        except (ValueError, UnicodeEncodeError) as error:
+            ledger.reject(at, str(error))
+    disjoint = _disjoint([counts for _, _, counts in told])
+    found: list[_Call] = []
+    for at, message, counts in told:
+        names = [n for n in ("tokensIn", "tokensOut", "cacheReads", "cacheWrites") if n in counts]
+        try:
+            usage = normalise(
+                {n: counts[n] for n in names}, disjoint=disjoint.get(str(counts.get("apiProtocol")), True)
+            )
+        except ValueError as error:
+            ledger.reject(at, str(error))
+            continue
+        if counts.get("cancelReason") and not any(usage[:5]):
+            ledger.failed("a call that was cancelled")
+            continue
+        left_out = message.get("conversationHistoryDeletedRange")
+        whole = isinstance(left_out, list) and len(left_out) == 2 and all(type(n) is int and n >= 0 for n in left_out)
+        found.append(
+            _Call(
+                seconds(message.get("ts")) or 0.0,
+                usage if any(usage[:5]) else None,
+                (left_out[0], left_out[1]) if whole and isinstance(left_out, list) else None,
+            )
+        )
+        ledger.used += 1
+    return found
+
+
+def _disjoint(told: list[dict[str, Any]]) -> dict[str, bool]:
+    """By protocol, whether the input leaves cached tokens out.
+
+    Under "anthropic" it did until Roo 3.29.5 and does not since: calls whose cached tokens exceed their input tell the
+    first, calls of which none does the second. A task is taken to be of one version.
+    """
+    found = {"openai": False}
+    for counts in told:
+        cached = sum(tokens_of(counts.get(name)) or 0 for name in ("cacheReads", "cacheWrites"))
+        if counts.get("apiProtocol") == "anthropic" and cached:
+            exceeds = cached > (tokens_of(counts.get("tokensIn")) or 0)
+            found["anthropic"] = found.get("anthropic", False) or exceeds
+    return found
+
+
+def _task(history: list[Any], calls: list[_Call], make: PartMaker, ledger: Ledger) -> Thread:
+    thread = Thread("main", NAME)
+    answers = sum(as_dict(m).get("role") == "assistant" for m in history)
+    spare = len(calls) - answers  # calls whose messages are gone (condensed), or that were tried again
+    at_call = 0
+    told_parts: list[list[Part]] = []
+    left_out: tuple[int, int] | None = None
+    for at, value in enumerate(history, 1):
+        message = as_dict(value)
+        at_s = seconds(message.get("ts"))
+        told = make.message(message)
+        ledger.used += 1
+        if message.get("isSummary") or message.get("isTruncationMarker"):
+            kept = [parts for earlier, parts in zip(history, told_parts, strict=False) if not _marked(earlier)]
+            summary = [part._replace(role="summary") for part in told.parts]
+            thread.restart([part for parts in kept for part in parts] + summary)
+        elif kind_of(message, "role") in ("", "assistant"):
+            usage, started = None, None
+            if "role" not in message:  # reasoning apart from the answer that it belongs to
+                thought = make.text("reasoning", plain(message.get("summary")), str(message.get("encrypted_content")))
+                thread.add_reply([thought], [], at_s)
+                told_parts.append([thought])
+                continue
+            while spare > 0 and at_call < len(calls) and at_s is not None and _next_is_nearer(calls, at_call, at_s):
+                _gone(thread, calls[at_call], at_call)
+                at_call, spare = at_call + 1, spare - 1
+            if at_call < len(calls):
+                started, usage, left = calls[at_call]
+                at_call += 1
+                if left != left_out and left is not None:
+                    thread.restart([p for parts in told_parts[: left[0]] + told_parts[left[1] + 1 :] for p in parts])
+                left_out = left
+            thread.add_reply(told.parts, told.tools, at_s)
+            ledger.used -= usage is not None  # one call is told by both files
+            ledger.duplicate("the count of an answer", int(usage is not None))
+            model = text_of(as_dict(message.get("modelInfo")).get("modelId"))
+            turn = thread.close(f"main:{at}", 2 * len(calls) + at, at_s, usage=usage, model=model)
+            turn.arrival_s = started or turn.arrival_s
+        else:
+            thread.add_input(told.parts, at_s, "tool" if told.results else "user")
+        told_parts.append(told.parts)
+    for call in calls[at_call:]:
+        _gone(thread, call, at_call)
+        at_call += 1
+    return thread
+
+
+def _marked(message: Any) -> bool:
+    """Whether a message is only kept for the UI: a summary or a truncation stands for it."""
+    return bool(as_dict(message).get("condenseParent") or as_dict(message).get("truncationParent"))
+
+
+def _next_is_nearer(calls: list[_Call], at: int, at_s: float) -> bool:
+    return at + 1 < len(calls) and calls[at + 1].at_s <= at_s
+
+
+def _gone(thread: Thread, call: _Call, at: int) -> None:
+    parent, inputs, trigger = thread.parent, list(thread.inputs), thread.trigger
+    turn = thread.close(f"call:{at}", at + 1, call.at_s or None, usage=call.usage)
+    turn.inputs, turn.arrival_s = [], call.at_s or None
+    if turn.input_tokens is None:
+        thread.parent = parent
+    thread.inputs, thread.trigger = inputs, trigger
+
+
+def _command_line(log: dict[str, Any], make: PartMaker, ledger: Ledger) -> Thread:
+    thread = Thread(text_of(log.get("sessionId")) or "main", NAME)
+    thread.head = make.content(log.get("systemPrompt") or log.get("system_prompt"), "system").parts
+    for at, value in enumerate(as_list(log.get("messages")), 1):
+        message = as_dict(value)
+        at_s, told = seconds(message.get("ts")), make.message(message)
+        ledger.used += 1
+        if message.get("role") != "assistant":
+            thread.add_input(told.parts, at_s, "tool" if told.results else "user")
+            continue
+        try:
+            usage: Usage | None = normalise(as_dict(message.get("metrics")), disjoint=True)
+        except ValueError as error:
+            ledger.reject(at, str(error))
+            usage = None
+        thread.add_reply(told.parts, told.tools, at_s)
+        thread.close(
+            f"{thread.key}:{at}",
+            at,
+            at_s,
+            usage=usage if usage is not None and any(usage[:5]) else None,
+            model=text_of(as_dict(message.get("modelInfo")).get("id")),
+        )
+    return thread

@@ -1,0 +1,86 @@
+"""HTTP recordings of Cline's command line (nock): streamed answers with usage, requests without bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from traces.calls import sse
+from traces.calls.model_calls import Call, Calls, number_of, text_of
+from traces.calls.session_headers import caller
+from traces.records import Context, Record, Reject, Session, Skipped
+from traces.source.sources import Head, Source, TooLarge, parse_json
+
+NAME = "cline_http_fixture"
+SUMMARY = {
+    "carries": "answers and usage; requests only where their bodies were recorded",
+    "time": "wall, seconds: the answer's `created`",
+    "computes": "lengths, reported cache figures",
+    "notes": "recordings of nock: scope, path, status, response",
+}
+_CALLS = ("/chat/completions", "/v1/messages", "/responses")
+
+
+def sniff(head: Head, name: str) -> float:
+    """Sure where a list of recorded calls names scope, path and response."""
+    start = head.data[: 1 << 14]
+    if head.data.lstrip()[:1] != b"[":
+        return 0.0
+    return 0.9 if b'"scope"' in start and b'"path"' in start and b'"response' in head.data else 0.0
+
+
+def read(source: Source, context: Context) -> Iterator[Record]:
+    """Yield the model calls in the order of the recording."""
+    try:
+        document = parse_json(source.document())
+    except (TooLarge, ValueError) as error:
+        yield Reject(0, str(error)[:120])
+        return
+    calls = Calls(context)
+    seen: set[str] = set()
+    for ordinal, one in enumerate(document if isinstance(document, list) else [document], 1):
+        try:
+            yield from _record(calls, seen, ordinal, one)
+        except (ValueError, RecursionError) as error:
+            yield Reject(ordinal, str(error)[:120] if isinstance(error, ValueError) else "nested too deeply")
+
+
+def _record(calls: Calls, seen: set[str], ordinal: int, one: Any) -> Iterator[Record]:
+    if not isinstance(one, Mapping):
+        yield Reject(ordinal, "not a JSON object")
+        return
+    path = text_of(one, "path") or ""
+    if not any(mark in path for mark in _CALLS) or "count_tokens" in path:
+        yield Skipped("ignored", 1, "no model call", ordinal)
+        return
+    status = one.get("status")
+    if isinstance(status, int) and status >= 400:
+        yield Skipped("failed_attempt", 1, "an answer with an error", ordinal)
+        return
+    answer: Any = one.get("response")
+    if isinstance(answer, list) and answer and all(isinstance(part, str) for part in answer):
+        answer = "".join(answer)
+    if isinstance(answer, str):
+        answer = sse.assemble(sse.events(answer))
+    if not isinstance(answer, Mapping):
+        yield Reject(ordinal, "no answer that can be read")
+        return
+    body = one.get("body")
+    if isinstance(body, str) and body:
+        body = parse_json(body.encode("utf-8", "replace"))
+    who = caller(one.get("reqheaders"), body)
+    if who.session is not None and who.session not in seen:
+        seen.add(who.session)
+        yield Session(who.session, parent_key=who.parent, agent=who.agent or "cline", agent_version=who.version)
+    identity = text_of(answer, "id") or text_of(answer, "generationId")
+    yield calls.request(
+        Call(
+            key=str(ordinal),
+            ordinal=ordinal,
+            session=who.session,
+            request=body if isinstance(body, Mapping) else None,
+            answer=answer,
+            arrival_s=number_of(answer, "created"),
+            identity=identity,
+        )
+    )

@@ -1,0 +1,148 @@
+"""Reading one input, here or in another process."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from traces.digests import KeyedDigest
+from traces.intake import registry as readers
+from traces.records import Context, Record, Reject
+from traces.source.inputs import Limits
+from traces.source.sources import Source
+from traces.text.kept_texts import KeptTexts
+from traces.text.text_counts import TextCounts
+from traces.text.tokens import Tokenizer, load_tokenizer
+
+LARGEST_REMOTE_BYTES = 64 << 20
+"""A larger file streams in this process: its records would not fit in memory all at once."""
+
+
+MOST_COUNTS = 1 << 20
+"""Counts that are kept from one file to the next."""
+
+
+class Options(NamedTuple):
+    """How inputs are read; the command line's flags of the same names."""
+
+    format: str | None = None
+    mapping: dict[str, str] | None = None
+    block_tokens: int | None = None
+    tokenizer: str = "o200k_base"
+    time_unit: str | None = None
+    one_trace: bool = False
+    limits: Limits = Limits()
+    keep_excerpts: bool = False
+
+
+class LazyTokenizer:
+    """Stands for a tokenizer until the first text is counted: hash traces never pay for its ranks."""
+
+    def __init__(self, name: str) -> None:
+        self._asked = name
+        self._loaded: Tokenizer | None = None
+        self._counts: TextCounts | None = None
+        if name not in ("o200k_base", "cl100k_base", "bytes") and not Path(name).exists():
+            load_tokenizer(name)  # raises, naming the known ones
+
+    @property
+    def used(self) -> bool:
+        """Whether anything was counted with it."""
+        return self._loaded is not None
+
+    @property
+    def counts(self) -> TextCounts:
+        """Counts of texts that repeat, shared by the files that are read one after the other."""
+        if self._counts is None or len(self._counts.tokens) > MOST_COUNTS:
+            self._counts = TextCounts(self)
+        return self._counts
+
+    def __getattr__(self, attribute: str) -> Any:
+        if self._loaded is None:
+            self._loaded = load_tokenizer(self._asked)
+        return getattr(self._loaded, attribute)
+
+
+def context_of(options: Options, tokenizer: Any, digest: KeyedDigest, texts: KeptTexts | None = None) -> Context:
+    """What readers get."""
+    return Context(
+        tokenizer=tokenizer,
+        digest=digest,
+        block_tokens=options.block_tokens,
+        time_unit=options.time_unit,
+        mapping=options.mapping,
+        options={"keep_excerpts": options.keep_excerpts},
+        texts=texts,
+    )
+
+
+def guarded(records: Iterator[Record]) -> Iterator[Record]:
+    """Pass records on; what a reader did not expect ends its input with a reject, and the rest goes on."""
+    try:
+        yield from records
+    except Exception as error:  # whatever other people's files hold, the user gets data
+        yield Reject(0, f"reading stopped here ({type(error).__name__}); what came before was used")
+
+
+def started(records: Iterator[Record]) -> Iterator[Record]:
+    """Read up to the first record now, and pass all on: by then a reader of transcripts has handed its texts over."""
+    first = next(records, None)
+    return iter(()) if first is None else chain((first,), records)
+
+
+_shared = functools.lru_cache(LazyTokenizer)  # one a process, with the counts that files share
+
+
+def read_whole(
+    path: str, name: str, format_name: str, options: Options, key: bytes
+) -> tuple[list[Record], bool, int, dict[int, str]]:
+    """Read a file in a worker: (records, whether its compressed stream was cut off, bytes read, texts by piece)."""
+    source = Source(name, Path(path))
+    texts = KeptTexts()
+    try:
+        context = context_of(options, _shared(options.tokenizer), KeyedDigest(key), texts)
+        records = list(guarded(readers.reader(format_name).read(source, context)))
+        return records, source.truncated, source.bytes_read, texts.all()
+    finally:
+        source.close()
+
+
+class ReadAhead:
+    """Has files read by an executor a few at a time, in order; without one, everything is read here."""
+
+    def __init__(self, executor: Executor | None, options: Options, key: bytes) -> None:
+        self._executor = executor
+        self._options = options
+        self._key = key
+        self._futures: dict[int, tuple[str, Future[Any]]] = {}
+
+    def start(self, sources: list[Source]) -> None:
+        """Have these read, as far as they can be: plain files of formats that need no other file."""
+        if self._executor is None:
+            return
+        for source in sources:
+            path = source.plain_path
+            if path is None or id(source) in self._futures or source.size > LARGEST_REMOTE_BYTES:
+                continue
+            try:
+                name = self._options.format or readers.detect(source, self._options.mapping)[0]
+            except (readers.UnknownFormat, OSError, ValueError):
+                continue
+            if getattr(readers.reader(name), "SIBLINGS", False):
+                continue
+            job = self._executor.submit(read_whole, str(path), source.name, name, self._options, self._key)
+            self._futures[id(source)] = (name, job)
+
+    def take(self, source: Source, format_name: str, texts: KeptTexts) -> list[Record] | None:
+        """The records of a file that was read elsewhere, or None; its texts are added to `texts`."""
+        found = self._futures.pop(id(source), None)
+        if found is None or found[0] != format_name:
+            return None
+        records, truncated, size, more = found[1].result()
+        texts.update(more)
+        source.truncated, source.bytes_read = truncated, size
+        return records

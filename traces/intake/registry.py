@@ -1,0 +1,155 @@
+"""The formats that can be read, and telling them apart by content."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Mapping
+from typing import cast
+
+from traces.records import Reader
+from traces.source.sources import Head, Source
+
+READERS: dict[str, str] = {
+    "weka": "traces.formats.hashes.weka",
+    "mooncake": "traces.formats.hashes.mooncake",
+    "claude_code": "traces.formats.claude_code.reader",
+    "codex": "traces.formats.agents.codex.rollout",
+    "gemini_cli": "traces.formats.agents.gemini.gemini_cli",
+    "pi": "traces.formats.agents.pi",
+    "cline": "traces.formats.agents.cline",
+    "goose": "traces.formats.agents.goose",
+    "droid": "traces.formats.agents.chats.droid",
+    "cursor": "traces.formats.agents.chats.cursor",
+    "grok": "traces.formats.agents.chats.grok",
+    "hermes": "traces.formats.agents.chats.hermes",
+    "antigravity": "traces.formats.agents.chats.antigravity",
+    "tau_bench": "traces.formats.agents.chats.tau_bench",
+    "aider_history": "traces.formats.agents.aider.history",
+    "aider_analytics": "traces.formats.agents.aider.analytics",
+    "openclaw_telemetry": "traces.formats.agents.openclaw_telemetry",
+    "claude_code_stream_json": "traces.formats.claude_code.stream_json",
+    "kimi": "traces.formats.agents.kimi",
+    "qwen": "traces.formats.agents.gemini.qwen",
+    "copilot": "traces.formats.agents.copilot",
+    "atif": "traces.formats.agents.harnesses.atif",
+    "opencode": "traces.formats.agents.opencode.sessions",
+    "openhands": "traces.formats.agents.openhands.reader",
+    "inspect": "traces.formats.agents.harnesses.inspect",
+    "swe_agent": "traces.formats.agents.harnesses.swe_agent",
+    "mini_swe_agent": "traces.formats.agents.harnesses.mini_swe_agent",
+    "openai_messages": "traces.formats.agents.chats.openai_messages",
+    "bailian": "traces.formats.hashes.bailian",
+    "dynamo": "traces.formats.hashes.dynamo",
+    "agentic_mooncake": "traces.formats.hashes.agentic_mooncake",
+    "mooncake-delta": "traces.formats.hashes.mooncake_delta",
+    "tair": "traces.formats.hashes.tair",
+    "tracelab": "traces.formats.lengths.tracelab",
+    "baseten": "traces.formats.table.baseten",
+    "azure_llm": "traces.formats.lengths.azure_llm",
+    "burstgpt": "traces.formats.lengths.burstgpt",
+    "aibrix": "traces.formats.table.aibrix",
+    "vidur": "traces.formats.lengths.vidur",
+    "servegen": "traces.formats.lengths.servegen",
+    "applied_compute": "traces.formats.lengths.applied_compute",
+    "table": "traces.formats.table.reader",
+    "llm_pairs": "traces.formats.gateways.llm_pairs",
+    "agentsight": "traces.formats.gateways.agentsight",
+    "otlp": "traces.formats.gateways.observability.otlp",
+    "otel_flat": "traces.formats.gateways.observability.otel_flat",
+    "openinference": "traces.formats.gateways.observability.openinference",
+    "gemini_api": "traces.formats.gateways.gemini_api",
+    "cline_http_fixture": "traces.formats.gateways.cline_http_fixture",
+    "litellm": "traces.formats.gateways.litellm",
+    "langfuse": "traces.formats.gateways.observability.langfuse",
+    "langsmith": "traces.formats.gateways.observability.langsmith",
+    "managed_agents": "traces.formats.gateways.managed_agents",
+    "helicone": "traces.formats.gateways.helicone",
+    "vllm_log": "traces.formats.gateways.engine_logs.vllm_log",
+    "sglang_log": "traces.formats.gateways.engine_logs.sglang_log",
+}
+"""Format name -> module. A new format is one module, one line here and one test file."""
+
+LEAST_SURE = 0.3
+CERTAIN = 0.97
+"""No two readers are this sure of one input, so the latest format is asked first and, if certain, alone."""
+_LATEST: list[str] = []
+
+_AGENTSVIEW = re.compile(rb'\s*\{\s*"schema_version"\s*:\s*\d+\s*,\s*"(?:database_id|pricing)"\s*:')
+
+
+class UnknownFormat(ValueError):
+    """No such format, or no format that fits; the message lists what is known or what to do."""
+
+
+def reader(name: str) -> Reader:
+    """The reader called `name`.
+
+    Raises:
+        UnknownFormat: the message lists the known names.
+    """
+    module = READERS.get(name)
+    if module is None:
+        raise UnknownFormat(f"unknown format {name!r}. Known: {', '.join(sorted(READERS))}")
+    return cast(Reader, importlib.import_module(module))
+
+
+def refusal(head: Head) -> str | None:
+    """Why an input is no trace and must not be read, or None."""
+    data = head.data
+    if not data.strip():
+        return "empty"
+    if data[:1] == b"\x80" and data[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
+        return (
+            "a Python pickle: reading it would run code. Convert it where it was made, "
+            "to JSONL with one request per line"
+        )
+    if data[:4] in (b"\x89PNG", b"\xff\xd8\xff\xe0", b"%PDF", b"\x7fELF", b"GIF8"):
+        return "not a trace (an image, a document or a program)"
+    if _AGENTSVIEW.match(data) and b'"cost_source"' in data:
+        return (
+            "an agentsview export: sums per session or day, no single calls. "
+            "Give the agents' own session files that it was made from"
+        )
+    if data[:4] == b"7z\xbc\xaf" or data[:6] == b"Rar!\x1a\x07" or data[257:262] == b"ustar":
+        return "an archive that is not read: give the folder, or a .zip"
+    return None
+
+
+def detect(source: Source, mapping: Mapping[str, str] | None = None) -> tuple[str, float]:
+    """The format whose reader is surest of the input's first bytes, and how sure.
+
+    Args:
+        source: the input.
+        mapping: --map NAME=COLUMN. An input that has one of the columns is a table.
+
+    Raises:
+        UnknownFormat: with the reason and the next step.
+    """
+    head = source.head()
+    reason = refusal(head)
+    if reason is not None:
+        raise UnknownFormat(reason)
+    if mapping and not set(mapping.values()).isdisjoint(_columns(head)):
+        return "table", 1.0
+    for name in _LATEST:
+        if (sure := reader(name).sniff(head, head.name)) >= CERTAIN:
+            return name, sure
+    best, surest = "", 0.0
+    for name in READERS:
+        sure = reader(name).sniff(head, head.name)
+        if sure > surest:
+            best, surest = name, sure
+    if surest < LEAST_SURE:
+        raise UnknownFormat(
+            "not recognised as any format (tracetower formats lists them); "
+            "name it with --format, or its columns with --map"
+        )
+    _LATEST[:] = [best]
+    return best, surest
+
+
+def _columns(head: Head) -> list[str]:
+    from traces.source import rows as table_rows
+
+    return table_rows.columns(head)
