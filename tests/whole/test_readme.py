@@ -1,4 +1,4 @@
-"""The README is true: its tables come from the code."""
+"""The READMEs are true: their tables come from the code, and the places they name exist."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from traces.intake.registry import READERS, reader
 from traces.schema import TABLES
 
 README = ROOT / "README.md"
+TRACES = ROOT / "traces" / "README.md"
+PAGES = [README, *(ROOT / name / "README.md" for name in ("traces", "analysis", "tests")), ROOT / "CONTRIBUTING.md"]
+
+OF_A_DATASET = {"cache/", "private/"}
+"""Folders that the pages name and that are in a dataset, not in the project."""
 
 
 def tables() -> str:
@@ -38,11 +43,11 @@ def section(name: str, text: str) -> str:
 
 
 def test_tables_are_the_schema() -> None:
-    assert section("tables", README.read_text("utf-8")) == tables()
+    assert section("tables", TRACES.read_text("utf-8")) == tables()
 
 
 def test_formats_are_the_readers() -> None:
-    assert section("formats", README.read_text("utf-8")) == formats()
+    assert section("formats", TRACES.read_text("utf-8")) == formats()
 
 
 def test_commands_exist() -> None:
@@ -51,8 +56,22 @@ def test_commands_exist() -> None:
         assert name in COMMANDS, name
 
 
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text("utf-8").splitlines()) <= 150
+
+
+def test_places_that_pages_name_exist() -> None:
+    """`rooms/like_this.py`, links, and folders, from the root or from the page's own folder."""
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        named = re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.(?:py|sql|md|toml))?)`", text)
+        linked = [link.split("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text)]
+        for place in {*named, *filter(None, linked)} - OF_A_DATASET:
+            assert (ROOT / place).exists() or (page.parent / place).exists(), f"{page.name} names {place}"
+
+
 def test_one_command_sets_up_and_one_tests() -> None:
-    blocks = re.findall(r"```sh\n(.*?)```", README.read_text("utf-8").split("## One minute")[0], re.S)
+    blocks = re.findall(r"```sh\n(.*?)```", README.read_text("utf-8").split("## A minute")[0], re.S)
     assert len(blocks) == 2
     assert "tracetower demo" in blocks[0]
     assert "pytest" in blocks[1]
@@ -62,7 +81,7 @@ def test_one_command_sets_up_and_one_tests() -> None:
 
 if __name__ == "__main__":  # python -m tests.whole.test_readme --write
     if "--write" in sys.argv:
-        text = README.read_text("utf-8")
+        text = TRACES.read_text("utf-8")
         for name, content in (("tables", tables()), ("formats", formats())):
             text = re.sub(
                 rf"(<!-- {name}: .*?-->\n).*?(<!-- /{name} -->)",
@@ -70,4 +89,4 @@ if __name__ == "__main__":  # python -m tests.whole.test_readme --write
                 text,
                 flags=re.S,
             )
-        README.write_text(text, "utf-8")
+        TRACES.write_text(text, "utf-8")
