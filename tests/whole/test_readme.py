@@ -66,7 +66,7 @@ def test_places_that_pages_name_exist() -> None:
         text = page.read_text("utf-8")
         named = re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.(?:py|sql|md|toml))?)`", text)
         linked = [link.split("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text)]
-        for place in {*named, *filter(None, linked)} - OF_A_DATASET:
+        for place in sorted({*named, *filter(None, linked)} - OF_A_DATASET):
             assert (ROOT / place).exists() or (page.parent / place).exists(), f"{page.name} names {place}"
 
 
