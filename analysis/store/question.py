@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 AXES = (
@@ -27,7 +28,19 @@ TEXT_BLOCK_TOKENS = 64
 
 
 class BadQuestion(ValueError):
-    """The question makes no sense of this dataset; the message names the choices."""
+    """The question makes no sense of this dataset; the message says why and names what would.
+
+    Args:
+        message: what is wrong, in words of the library: the parameter's name, never a flag of the command line.
+        parameter: the parameter that is wrong, as the function or `Question` spells it; None where it is not one alone.
+        choices: values of that parameter that would be answered, the best first. The command line prints the first
+            as a flag, a page offers each as a button.
+    """
+
+    def __init__(self, message: str, parameter: str | None = None, choices: Iterable[object] = ()) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+        self.choices = tuple(str(choice) for choice in choices)
 
 
 class NeedsArrivals(BadQuestion):
@@ -36,8 +49,9 @@ class NeedsArrivals(BadQuestion):
     def __init__(self, what: str) -> None:
         super().__init__(
             f"{what} depends on when sessions start, and this dataset only knows times inside a session. Name an "
-            "arrival model: --arrivals staggered:600 (a session every 600 s), poisson:60 (60 an hour) or closed:8 "
-            "(8 at a time)"
+            "arrival model: staggered:600 (a session every 600 s), poisson:60 (60 an hour) or closed:8 (8 at a time)",
+            "arrivals",
+            ("staggered:600", "poisson:60", "closed:8"),
         )
 
 
@@ -73,13 +87,13 @@ def parse_window(text: str) -> Window:
         share = float(found[1])
         if 0 < share <= 1:
             return Window(last=share)
-        raise BadQuestion(f"--window last:F takes a fraction above 0 and up to 1, not {found[1]}")
+        raise BadQuestion(f"last:F takes a fraction above 0 and up to 1, not {found[1]}", "window", ["last:0.5"])
     if text and (found := re.fullmatch(rf"(?:from:{number})?,?(?:to:{number})?", text)):
         return Window(
             from_s=float(found[1]) if found[1] is not None else None,
             to_s=float(found[2]) if found[2] is not None else None,
         )
-    raise BadQuestion(f"--window {text!r} is none of: all, last:0.5, from:0,to:3600")
+    raise BadQuestion(f"{text!r} is none of: all, last:0.5, from:0,to:3600", "window", ["all", "last:0.5"])
 
 
 def check_axis(axis: str) -> str:
@@ -89,7 +103,7 @@ def check_axis(axis: str) -> str:
         BadQuestion: the message lists the axes.
     """
     if axis not in AXES:
-        raise BadQuestion(f"unknown axis {axis!r}. Axes: {', '.join(AXES)}")
+        raise BadQuestion(f"unknown axis {axis!r}. Axes: {', '.join(AXES)}", "axis", AXES)
     return axis
 
 
@@ -103,7 +117,9 @@ def own_definition(question: Question, what: str) -> None:
     """Raise BadQuestion where `what` knows no other definition than this program's."""
     if question.definition != "tracetower":
         raise BadQuestion(
-            f"--definition {question.definition} answers `curve` and `report`; {what} has --definition tracetower only"
+            f"{question.definition} answers `curve` and `report`; {what} knows the definition tracetower only",
+            "definition",
+            ["tracetower"],
         )
 
 
@@ -116,13 +132,15 @@ def block_choice(asked: int | None, native: list[int]) -> int:
     whole = [n for n in native if n > 1]
     size = asked if asked is not None else (max(whole) if whole else TEXT_BLOCK_TOKENS)
     if size < 1:
-        raise BadQuestion("--block-size must be at least 1")
+        raise BadQuestion("a block holds at least 1 token", "block_size", [_multiple(native)])
     bad = sorted({n for n in native if size % n})
     if bad:
         least = _multiple(native)
         raise BadQuestion(
             f"block size {size} is no multiple of the native block of {', '.join(map(str, bad))} tokens in this "
-            f"dataset. Choices: {least}, {2 * least}, {4 * least}, … (multiples of {least})"
+            f"dataset. Choices: {least}, {2 * least}, {4 * least}, … (multiples of {least})",
+            "block_size",
+            [least, 2 * least, 4 * least],
         )
     return size
 
