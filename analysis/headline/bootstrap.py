@@ -1,81 +1,113 @@
-"""How sure a rate is: the bootstrap by session, since requests of one session depend on each other."""
+"""How sure a rate is: 95 % percentile intervals from resampling whole sessions. Every interval of a rate is made here.
+
+Requests of one session depend on each other, and a sub-agent depends on its parent, so the unit that is drawn is a
+top-level session with its sub-agents. Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+
+from analysis.kernel.families import family_codes
+
+METHOD = "95 % percentile bootstrap, 1,000 resamples of top-level sessions with their sub-agents"
+"""The method in words, for wherever an interval is shown."""
 
 SMALL_SESSIONS = 20
 """Groups of fewer sessions are marked: an interval from so few says little."""
 
 DRAWS = 1000
 
+_DRAWN_AT_ONCE = 2_000_000
+
 
 class Interval(NamedTuple):
-    """A 95 % interval; None where there are fewer than two sessions."""
+    """A 95 % interval."""
 
-    low: float | None
-    high: float | None
+    low: float
+    high: float
 
 
-def ratio_interval(
-    part: NDArray[np.float64], whole: NDArray[np.float64], seed: int = 0, draws: int = DRAWS
-) -> Interval:
-    """Percentile interval of Σ part / Σ whole when sessions are drawn with replacement.
+def sampling_units(loaded: Any) -> NDArray[np.int64]:
+    """Per request row the code of the unit that is drawn: its top-level session, or the request where it has none."""
+    family = family_codes(loaded)
+    alone = family < 0
+    units: NDArray[np.int64] = np.where(alone, family.max(initial=-1) + np.cumsum(alone), family)
+    return units
 
-    Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13; clusters are drawn whole.
+
+def ratio_intervals(
+    part: NDArray[Any], whole: NDArray[Any], unit: NDArray[Any], seed: int = 0, draws: int = DRAWS
+) -> list[Interval | None]:
+    """Intervals of Σ part / Σ whole of each column, all from the same draws of units with replacement.
 
     Args:
-        part, whole: float64[s], sums of each session.
+        part, whole: float[n, k], a row per request, or per anything that belongs to one unit.
+        unit: int[n], code of the unit that each row belongs to. The draws depend on the order of the codes only.
         seed: of the draws.
-        draws: how many resamples.
+        draws: number of resamples.
+
+    Returns:
+        One interval per column; None where there are fewer than two units or nothing to divide by.
     """
-    count = len(whole)
-    if count < 2 or not whole.sum():
-        return Interval(None, None)
+    codes, place = np.unique(np.asarray(unit, np.int64), return_inverse=True)
+    count, columns = len(codes), part.shape[1]
+    parts, wholes = (_sums(values, place.reshape(-1), count) for values in (part, whole))
+    if count < 2 or not columns:
+        return [None] * columns
     rng = np.random.default_rng(seed)
-    rates = np.empty(draws)
-    step = max(1, 4_000_000 // count)
+    rates = np.full((draws, columns), np.nan)
+    step = max(1, _DRAWN_AT_ONCE // count)
     for first in range(0, draws, step):
         some = min(step, draws - first)
-        drawn = rng.integers(0, count, (some, count), np.int32)
-        below = whole[drawn].sum(axis=1)
-        above = part[drawn].sum(axis=1)
-        rates[first : first + some] = np.divide(above, below, out=np.full(some, np.nan), where=below > 0)
-    low, high = np.nanquantile(rates, [0.025, 0.975])
-    return Interval(float(low), float(high))
+        drawn = rng.integers(0, count, (some, count)) + np.arange(some)[:, None] * count
+        weight = np.bincount(drawn.ravel(), minlength=some * count).reshape(some, count).astype(np.float64)
+        below = weight @ wholes
+        np.divide(weight @ parts, below, out=rates[first : first + some], where=below > 0)
+    intervals: list[Interval | None] = []
+    for column in range(columns):
+        drawn_rates = rates[~np.isnan(rates[:, column]), column]
+        ends = np.quantile(drawn_rates, [0.025, 0.975]).tolist() if drawn_rates.size else None
+        intervals.append(None if ends is None else Interval(*ends))
+    return intervals
+
+
+def ratio_interval(part: NDArray[Any], whole: NDArray[Any], unit: NDArray[Any], seed: int = 0) -> Interval | None:
+    """`ratio_intervals` of one column: float[n]."""
+    return ratio_intervals(part[:, None], whole[:, None], unit, seed)[0]
 
 
 def rates_by_group(frame: pl.DataFrame, seed: int = 0) -> pl.DataFrame:
     """Rates of each group with their intervals.
 
     Args:
-        frame: a row a request: group, session, hit, prefix_tokens (and any order).
+        frame: a row per request: group, unit (`sampling_units`), hit, prefix_tokens.
         seed: of the draws.
 
     Returns:
-        group, sessions, small (fewer than `SMALL_SESSIONS` sessions), rate (token-weighted), low, high,
-        rate_per_request (its mean over requests), rate_by_compute (each request weighs what attention over it costs:
-        hit pairs h² over n², reference: a token attends to all before it).
+        group, sessions (units), small (fewer than `SMALL_SESSIONS` of them), rate (token-weighted), low, high,
+        rate_per_request (mean over requests), rate_by_compute (each request weighs what attention over it costs:
+        hit pairs h² over n², since a token attends to all before it).
     """
     rows = []
     for (group,), part in frame.group_by("group", maintain_order=True):
-        sums = part.group_by("session", maintain_order=True).agg(pl.col("hit", "prefix_tokens").sum())
-        hit, prefix = (sums[name].to_numpy().astype(np.float64) for name in ("hit", "prefix_tokens"))
         n, h = (part[name].to_numpy().astype(np.float64) for name in ("prefix_tokens", "hit"))
-        low, high = ratio_interval(hit, prefix, seed)
+        unit = part["unit"].to_numpy()
+        sessions = len(np.unique(unit))
+        interval = ratio_interval(h, n, unit, seed)
         some = n > 0
         rows.append(
             {
                 "group": group,
-                "sessions": sums.height,
-                "small": sums.height < SMALL_SESSIONS,
-                "rate": float(hit.sum() / prefix.sum()) if prefix.sum() else None,
-                "low": low,
-                "high": high,
+                "sessions": sessions,
+                "small": sessions < SMALL_SESSIONS,
+                "rate": float(h.sum() / n.sum()) if n.sum() else None,
+                "low": interval and interval.low,
+                "high": interval and interval.high,
                 "rate_per_request": float(np.mean(h[some] / n[some])) if some.any() else None,
                 "rate_by_compute": float((h**2).sum() / (n**2).sum()) if some.any() else None,
             }
@@ -84,3 +116,10 @@ def rates_by_group(frame: pl.DataFrame, seed: int = 0) -> pl.DataFrame:
         ("rate", "low", "high", "rate_per_request", "rate_by_compute"), pl.Float64
     )
     return pl.DataFrame(rows, schema=schema)
+
+
+def _sums(values: NDArray[Any], place: NDArray[Any], count: int) -> NDArray[np.float64]:
+    """Column sums by unit: float64[units, k]."""
+    sums = np.zeros((count, values.shape[1]))
+    np.add.at(sums, place, np.asarray(values, np.float64))
+    return sums

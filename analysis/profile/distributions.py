@@ -87,22 +87,6 @@ def _bootstrap(values: Any, session: Any, sessions: Any, replicates: Any, quanti
     return out
 
 
-def ratio_interval(top: NDArray[Any], bottom: NDArray[Any], session: NDArray[Any], seed: int = 0) -> list[float] | None:
-    """95 % interval of Σ top / Σ bottom by resampling sessions (Poisson bootstrap, 200 replicates)."""
-    who = np.unique(np.asarray(session, np.int64), return_inverse=True)[1].reshape(-1)
-    if not who.size:
-        return None
-    tops = np.bincount(who, weights=np.asarray(top, np.float64))
-    bottoms = np.bincount(who, weights=np.asarray(bottom, np.float64))
-    weight = np.random.default_rng(seed).poisson(1.0, (_REPLICATES, tops.size))
-    below = weight @ bottoms
-    rates = (weight @ tops)[below > 0] / below[below > 0]
-    if not rates.size:
-        return None
-    low, high = np.quantile(rates, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return [float(low), float(high)]
-
-
 def fit(ordered: NDArray[np.float64]) -> dict[str, Any]:
     """The family that is nearest to a sorted sample: constant, lognormal, exponential or normal.
 

@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from analysis.headline.bootstrap import ratio_interval
 from analysis.profile.buckets import buckets
-from analysis.profile.distributions import describe, ratio_interval
+from analysis.profile.distributions import describe
 
 KNOWN_STOPS = frozenset(
     [
@@ -52,10 +53,10 @@ def group_figures(rows: pl.DataFrame, hits: dict[str, Any]) -> dict[str, Any]:
         "output_tokens": describe(output, who),
         "reasoning_tokens": describe(_floats(rows, "reasoning_tokens"), who),
         "input_output_ratio": _rate(isl[both].sum(), output[both].sum()),
-        "input_output_ratio_interval": ratio_interval(isl[both], output[both], who[both]),
+        "input_output_ratio_interval": _interval(isl[both], output[both], who[both]),
         "cached": {
             "ceiling": _rate(hit[known].sum(), prompt[known].sum()),
-            "ceiling_interval": ratio_interval(hit[known], prompt[known], who[known]),
+            "ceiling_interval": _interval(hit[known], prompt[known], who[known]),
             "ceiling_tokens": describe(hit, who),
             "reported": _rate(int(reported["cache_read_tokens"].sum()), int(reported["input_tokens"].sum())),
             "reported_tokens": describe(_floats(reported, "cache_read_tokens"), reported["family"].to_numpy()),
@@ -95,6 +96,11 @@ def _floats(rows: pl.DataFrame, name: str) -> NDArray[np.float64]:
 
 def _rate(top: float, bottom: float) -> float | None:
     return float(top / bottom) if bottom else None
+
+
+def _interval(part: NDArray[Any], whole: NDArray[Any], unit: NDArray[Any]) -> list[float] | None:
+    interval = ratio_interval(part, whole, unit)
+    return None if interval is None else list(interval)
 
 
 def _shares(values: pl.Series) -> dict[str, float]:

@@ -16,10 +16,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from analysis.headline.bootstrap import ratio_intervals, sampling_units
 from analysis.headline.report import definition
-from analysis.kernel.families import family_codes
 from analysis.kernel.sorted_runs import build_events, build_gaps, hits_at, hits_within, needed_blocks
-from analysis.profile.distributions import describe, ratio_interval
+from analysis.profile.distributions import describe
 from analysis.profile.generator import generator
 from analysis.profile.groups import group_figures
 from analysis.profile.prefix_layers import prefix_layers
@@ -98,12 +98,9 @@ def _rows(warehouse: Warehouse, prepared: Prepared) -> pl.DataFrame:
     loaded = warehouse.loaded()
     facts = pl.read_parquet(prepared.facts)
     kinds = warehouse.kinds()
-    family = family_codes(loaded)
-    alone = family < 0
-    family = np.where(alone, family.max(initial=-1) + np.cumsum(alone), family)
     extra = loaded.requests.select("spawn_request_id", "head_tokens", "input_rank", "record_ordinal", "basis")
     facts = pl.concat([facts, extra], how="horizontal").with_columns(
-        family=pl.Series(family), depth=pl.Series(_depths(loaded.requests)),
+        family=pl.Series(sampling_units(loaded)), depth=pl.Series(_depths(loaded.requests)),
         deepest_row=kinds["deepest_row"], deepest_shared_tokens=kinds["deepest_shared_tokens"],
         previous_row=kinds["previous_row"],
         trajectory_type=pl.col("trajectory_type").fill_null("unknown"),
@@ -197,8 +194,9 @@ def _with_intervals(hit: dict[str, Any], runs: pl.DataFrame, rows: pl.DataFrame,
     within = hits_within(gaps, np.array([p["ttl_s"] for p in hit["at_ttl"]]))
     total = np.bincount(family, weights=rows["prefix_tokens"].fill_null(0).to_numpy(), minlength=count)
     for points, found in ((hit["at_capacity"], at), (hit["at_ttl"], within)):
-        for place, point in enumerate(points):
-            point["interval"] = ratio_interval(found[:, place] * block, total, np.arange(count))
+        whole = np.repeat(total[:, None], len(points), axis=1)
+        for point, interval in zip(points, ratio_intervals(found * block, whole, np.arange(count)), strict=True):
+            point["interval"] = None if interval is None else list(interval)
 
 
 def _coverage(rows: pl.DataFrame, anchored: bool) -> dict[str, Any]:

@@ -136,7 +136,7 @@ class Warehouse:
     def _compute(self, block: int, model: arrival_models.Arrivals, question: Question) -> Prepared:
         import json
 
-        stem = f"b{block}-{model.kind}-{model.value:g}-{model.seed}"
+        stem = f"b{block}-{str(model).replace(':', '-')}"
         paths = {
             name: self.dataset.path / "cache" / self.dataset.key / f"{name}-{stem}.parquet"
             for name in ("facts", "runs")

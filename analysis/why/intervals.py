@@ -1,12 +1,11 @@
-"""95 % intervals of many rates from the same draws of sessions."""
+"""95 % intervals of the rates on page Why, all by `analysis.headline.bootstrap`."""
 
 from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from analysis.headline.bootstrap import DRAWS, rates_by_group
+from analysis.headline.bootstrap import Interval, rates_by_group, ratio_intervals, sampling_units
 from analysis.store.question import Question
 from analysis.store.warehouse import Warehouse
 from analysis.why.detailed_axis import groups
@@ -16,45 +15,7 @@ from analysis.why.provider.gap import provider_losses
 MOST_GROUPS = 100
 """Groups of the provider's losses that get intervals, those of most requests first."""
 
-
-def drawn_intervals(
-    part: NDArray[np.float64], whole: NDArray[np.float64], seed: int = 0, draws: int = DRAWS
-) -> NDArray[np.float64]:
-    """Percentile intervals of Σ part / Σ whole of each column when whole sessions (rows) are drawn with replacement.
-
-    Args:
-        part, whole: float64[sessions, k].
-        seed: of the draws, which all columns share.
-        draws: how many resamples.
-
-    Returns:
-        float64[2, k], low and high; NaN where there are fewer than two sessions or nothing to divide by.
-    """
-    count, columns = part.shape
-    if count < 2 or columns == 0:
-        return np.full((2, columns), np.nan)
-    rng = np.random.default_rng(seed)
-    rates = np.full((draws, columns), np.nan)
-    step = max(1, 2_000_000 // count)
-    for first in range(0, draws, step):
-        some = min(step, draws - first)
-        drawn = rng.integers(0, count, (some, count)) + np.arange(some)[:, None] * count
-        weight = np.bincount(drawn.ravel(), minlength=some * count).reshape(some, count).astype(np.float64)
-        below = weight @ whole
-        np.divide(weight @ part, below, out=rates[first : first + some], where=below > 0)
-    told = (whole.sum(axis=0) > 0) & ~np.isnan(rates).all(axis=0)
-    found = np.full((2, columns), np.nan)
-    if told.any():
-        found[:, told] = np.nanquantile(rates[:, told], [0.025, 0.975], axis=0)
-    return found
-
-
-def by_session(warehouse: Warehouse, frame: pl.DataFrame, columns: list[str]) -> NDArray[np.float64]:
-    """Sums of columns by session, float64[sessions, columns]; a request without session is one of its own."""
-    session = warehouse.loaded().session[frame["row"].to_numpy()]
-    alone = pl.when(pl.col("session") < 0).then(-1 - pl.col("row")).otherwise("session")
-    sums = frame.with_columns(session=pl.Series(session)).group_by(alone.alias("session"), maintain_order=True)
-    return sums.agg(pl.col(columns).sum()).select(columns).to_numpy().astype(np.float64)
+PROVIDER_RATES = ("achievable", "reported", "gap")
 
 
 def group_rates(
@@ -65,32 +26,33 @@ def group_rates(
     rows = found.rows.join(groups(warehouse, question, axis), on="row", how="inner", maintain_order="left")
     if only is not None:
         rows = rows.filter(pl.col("group").is_in(only))
-    session = warehouse.loaded().session[rows["row"].to_numpy()]
-    alone = pl.when(pl.col("session") < 0).then(-1 - pl.col("row")).otherwise("session")
-    return rates_by_group(rows.with_columns(session=pl.Series(session)).with_columns(session=alone)).sort("group")
+    unit = sampling_units(warehouse.loaded())[rows["row"].to_numpy()]
+    return rates_by_group(rows.with_columns(unit=pl.Series(unit))).sort("group")
 
 
 def provider_intervals(warehouse: Warehouse, question: Question, found: Misses, axis: str = "all") -> pl.DataFrame:
     """Intervals of the rates of `analysis.why.provider.gap.provider_gap`, for the `MOST_GROUPS` largest groups.
 
     Returns:
-        group, sessions, and low and high of achievable, reported and gap (null where there are too few sessions).
+        group, sessions (top-level), and low and high of achievable, reported and gap (null where there are too few
+        sessions).
     """
-    told = provider_losses(warehouse, question, found)
-    losses = told.join(groups(warehouse, question, axis), on="row", how="inner", maintain_order="left")
+    losses = provider_losses(warehouse, question, found).join(
+        groups(warehouse, question, axis), on="row", how="inner", maintain_order="left"
+    )
+    units = sampling_units(warehouse.loaded())
     largest = losses["group"].value_counts(sort=True)["group"].head(MOST_GROUPS).to_list()
     rows = []
     for group in largest:
-        sums = by_session(
-            warehouse, losses.filter(pl.col("group") == group), ["prefix_tokens", "achievable", "read", "gap"]
-        )
-        whole = np.repeat(sums[:, :1], 3, axis=1)
-        low, high = drawn_intervals(sums[:, 1:], whole)
-        row: dict[str, object] = {"group": group, "sessions": len(sums)}
-        for at, name in enumerate(("achievable", "reported", "gap")):
-            row |= {f"{name}_low": _told(low[at]), f"{name}_high": _told(high[at])}
+        own = losses.filter(pl.col("group") == group)
+        part = own.select("achievable", "read", "gap").to_numpy()
+        whole = np.repeat(own["prefix_tokens"].to_numpy()[:, None], len(PROVIDER_RATES), axis=1)
+        unit = units[own["row"].to_numpy()]
+        row: dict[str, object] = {"group": group, "sessions": len(np.unique(unit))}
+        for name, interval in zip(PROVIDER_RATES, ratio_intervals(part, whole, unit), strict=True):
+            row |= _ends(interval, f"{name}_")
         rows.append(row)
-    ends = [f"{name}_{end}" for name in ("achievable", "reported", "gap") for end in ("low", "high")]
+    ends = [f"{name}_{end}" for name in PROVIDER_RATES for end in ("low", "high")]
     return pl.DataFrame(rows, schema={"group": pl.String, "sessions": pl.Int64} | dict.fromkeys(ends, pl.Float64))
 
 
@@ -116,9 +78,9 @@ def what_if_intervals(warehouse: Warehouse, question: Question, found: Misses, t
         elif name == "ttl":
             if runs is None:
                 runs = pl.read_parquet(prepared.runs, columns=["request", "blocks", "gap_s"])
-            kept = runs.filter(pl.col("gap_s") <= value).group_by(row=pl.col("request").cast(pl.Int64))
+            within = runs.filter(pl.col("gap_s") <= value).group_by(row=pl.col("request").cast(pl.Int64))
             frame = frame.join(
-                kept.agg((pl.col("blocks").sum() * block).cast(pl.Int64).alias(f"ttl{at}")),
+                within.agg((pl.col("blocks").sum() * block).cast(pl.Int64).alias(f"ttl{at}")),
                 on="row", how="left", maintain_order="left",
             )  # fmt: skip
             hit = pl.col(f"ttl{at}").fill_null(0)
@@ -126,14 +88,13 @@ def what_if_intervals(warehouse: Warehouse, question: Question, found: Misses, t
             continue
         parts |= {f"hit{at}": hit, f"whole{at}": prefix}
     places = [int(name[3:]) for name in parts if name.startswith("hit")]
-    sums = by_session(warehouse, frame.select("row", **parts), list(parts))
-    low, high = drawn_intervals(sums[:, 0::2], sums[:, 1::2])
-    ends = {at: (_told(low[i]), _told(high[i])) for i, at in enumerate(places)}
-    return table.with_columns(
-        low=pl.Series([ends.get(at, (None, None))[0] for at in range(table.height)], dtype=pl.Float64),
-        high=pl.Series([ends.get(at, (None, None))[1] for at in range(table.height)], dtype=pl.Float64),
-    )
+    values = frame.select(**parts).to_numpy()
+    unit = sampling_units(warehouse.loaded())[frame["row"].to_numpy()]
+    intervals = dict(zip(places, ratio_intervals(values[:, 0::2], values[:, 1::2], unit), strict=True))
+    ends = [_ends(intervals.get(at)) for at in range(table.height)]
+    return table.hstack(pl.DataFrame(ends, schema={"low": pl.Float64, "high": pl.Float64}))
 
 
-def _told(value: np.float64) -> float | None:
-    return None if np.isnan(value) else float(value)
+def _ends(interval: Interval | None, prefix: str = "") -> dict[str, float | None]:
+    low, high = interval or (None, None)
+    return {f"{prefix}low": low, f"{prefix}high": high}

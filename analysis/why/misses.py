@@ -147,8 +147,7 @@ def by_group(warehouse: Warehouse, question: Question, found: Misses, axis: str 
 def matches(warehouse: Warehouse, prepared: Prepared) -> Matches:
     """The longest match of each prompt with anyone before it, kept in the dataset's cache."""
     arrivals = prepared.question.arrivals
-    model = arrival_models.parse(arrivals)
-    name = f"matches-{model.kind}-{model.value:g}-{model.seed}.parquet"
+    name = f"matches-{str(arrival_models.parse(arrivals)).replace(':', '-')}.parquet"
     kept = warehouse.dataset.read_cache(name)
     if kept is None:
         loaded, arrived = warehouse.loaded(), warehouse.arrived(arrivals)

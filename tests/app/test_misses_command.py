@@ -6,14 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from analysis.why.intervals import drawn_intervals
 from app.cli import group
 from traces.intake.ingest import Options, ingest
 
@@ -141,22 +137,6 @@ def test_queries_over_causes_need_no_file(dataset: Path) -> None:
     result = CliRunner().invoke(group, ["query", str(dataset), "missing_sessions", "--json"])
     assert result.exit_code == 0, result.output
     assert [r["history"] for r in json.loads(result.stdout)["rows"]] == [605]
-
-
-def test_sessions_of_one_rate_have_no_spread() -> None:
-    part = np.array([[1.0, 2.0], [10.0, 20.0], [4.0, 8.0]])
-    assert drawn_intervals(part, 4 * part) == pytest.approx(np.full((2, 2), 0.25))
-    assert np.isnan(drawn_intervals(part[:1], part[:1])).all()
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.lists(st.tuples(st.integers(0, 100), st.integers(1, 100)), min_size=2, max_size=30))
-def test_intervals_lie_between_the_lowest_and_the_highest_session(pairs: list[tuple[int, int]]) -> None:
-    part = np.array([[min(p)] for p in pairs], float)
-    whole = np.array([[max(p)] for p in pairs], float)
-    low, high = drawn_intervals(part, whole, draws=200)
-    rates = part / whole
-    assert rates.min() - 1e-9 <= low[0] <= high[0] <= rates.max() + 1e-9
 
 
 def test_without_prompts_it_says_what_is_needed(tmp_path: Path) -> None:

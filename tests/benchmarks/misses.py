@@ -12,29 +12,18 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import polars as pl
-
-from analysis.headline.bootstrap import rates_by_group
 from analysis.headline.eviction_age import eviction_age
 from analysis.store.question import Question
-from analysis.store.warehouse import Warehouse, open_dataset
+from analysis.store.warehouse import open_dataset
 from analysis.why.divergences import divergences
-from analysis.why.misses import Misses, by_group, misses
+from analysis.why.intervals import group_rates
+from analysis.why.misses import by_group, misses
 from analysis.why.provider.gap import provider_gap
 from analysis.why.transition_losses import transition_losses
 from analysis.why.what_ifs import what_if_table
 
 AXES = ("all", "trajectory_type", "transition", "turn", "prompt_length")
 """Whose rates get intervals; the page shows one of them at a time."""
-
-
-def intervals(warehouse: Warehouse, question: Question, found: Misses, axis: str) -> pl.DataFrame:
-    """The rate of each group with its interval, as the page shows it."""
-    groups = warehouse.grouped(question, axis).select("row", "group")
-    rows = found.rows.join(groups, on="row", how="inner", maintain_order="left")
-    session = pl.Series(warehouse.loaded().session[rows["row"].to_numpy()])
-    alone = pl.when(pl.col("session") < 0).then(-1 - pl.col("row")).otherwise("session")
-    return rates_by_group(rows.with_columns(session=session).with_columns(session=alone))
 
 
 def whole_page(dataset: str, question: Question) -> tuple[dict[str, float], int]:
@@ -52,7 +41,7 @@ def whole_page(dataset: str, question: Question) -> tuple[dict[str, float], int]
     block = warehouse.prepare(question).block_size
     timed("by type", lambda: by_group(warehouse, question, found, "trajectory_type"))
     for axis in AXES:
-        timed(f"intervals by {axis}", lambda axis=axis: intervals(warehouse, question, found, axis))
+        timed(f"intervals by {axis}", lambda axis=axis: group_rates(warehouse, question, found, axis))
     timed("transitions", lambda: transition_losses(warehouse, question, found))
     timed("divergences", lambda: divergences(warehouse, question))
     timed("provider", lambda: provider_gap(warehouse, question, found, "model"))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.profile.buckets import buckets
-from analysis.profile.distributions import describe, fit, grid, persistence, ratio_interval
+from analysis.profile.distributions import describe, fit, grid, persistence
 from analysis.profile.prefix_layers import prefix_layers
 from analysis.profile.profile import profile, schema
 from tests.analysis.export.exported import mooncake_file, read, weka_folder
@@ -36,10 +36,6 @@ def test_intervals_hold_between_the_extremes(values: list[int], sessions: int) -
     assert found is not None
     for low, high in found["interval"].values():
         assert min(values) - 1e-6 <= low <= high <= max(values) + 1e-6
-
-
-def test_interval_of_one_repeated_session_is_a_point() -> None:
-    assert ratio_interval(np.full(10, 3.0), np.full(10, 4.0), np.arange(10)) == [0.75, 0.75]
 
 
 def test_fit_finds_the_family() -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from analysis.headline.bootstrap import rates_by_group, ratio_interval
 from analysis.kernel.chains import STEPS, chain_steps
 from analysis.store.question import Question
 from analysis.store.warehouse import Warehouse, open_dataset
@@ -177,24 +176,3 @@ def test_time_queries_by_hand(tmp_path: Path) -> None:
     ages = warehouse.query("reuse_age", question, block=16)
     assert ages["tokens"].sum() == 160
     assert ages["age_s_p50"].to_list() == [50.0] * ages.height
-
-
-def test_intervals_hold_the_rate_and_narrow_with_sessions() -> None:
-    rng = np.random.default_rng(1)
-    whole = rng.integers(50, 150, 400).astype(np.float64)
-    part = whole * rng.uniform(0.6, 1.0, 400)
-    few, many = ratio_interval(part[:20], whole[:20]), ratio_interval(part, whole)
-    assert few.low is not None
-    assert few.high is not None
-    assert many.low is not None
-    assert many.high is not None
-    assert many.low < part.sum() / whole.sum() < many.high
-    assert many.high - many.low < few.high - few.low
-    assert ratio_interval(part[:1], whole[:1]) == (None, None)
-
-
-def test_rates_are_weighted_three_ways() -> None:
-    frame = pl.DataFrame({"group": ["g"] * 2, "session": [0, 1], "hit": [0, 300], "prefix_tokens": [100, 300]})
-    (row,) = rates_by_group(frame).to_dicts()
-    assert (row["rate"], row["rate_per_request"], row["rate_by_compute"]) == (0.75, 0.5, 0.9)
-    assert row["small"]
