@@ -9,25 +9,25 @@ from typing import Any
 import click
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("app.commands.data", "Ingest the bundled real sessions and print their report."),
-    "ingest": ("app.commands.data", "Read traces and transcripts into a dataset."),
-    "validate": ("app.commands.data", "The same checks and receipt as ingest, nothing written."),
-    "formats": ("app.commands.data", "What can be read, and what can be computed from it."),
-    "report": ("app.commands.questions", "The headline figures of a dataset."),
-    "curve": ("app.commands.questions", "Hit rate over capacity, TTL and tiers."),
-    "query": ("app.commands.questions", "A named query, or read-only SQL."),
-    "bundle": ("app.commands.data", "A dataset as a zip that is safe to share."),
-    "app": ("app.commands.data", "Open the dataset in a browser."),
-    "kv-budget": ("app.commands.replica", "Does a model fit, and how many tokens and sessions does it hold?"),
-    "interactivity": ("app.commands.replica", "TTFT and tokens per second of one replica."),
-    "route": ("app.commands.route", "Replicas and routing policies on the trace."),
-    "misses": ("app.commands.misses", "Where the input tokens went."),
-    "profile": ("app.commands.workloads", "The workload profile of a dataset."),
-    "export": ("app.commands.workloads", "The trace for planners and load generators."),
-    "synth": ("app.commands.workloads", "A seeded workload from a profile."),
-    "compare": ("app.commands.workloads", "Two datasets side by side."),
+    "demo": ("data.demo", "Ingest the bundled real sessions and print their report."),
+    "ingest": ("data.ingest", "Read traces and transcripts into a dataset."),
+    "validate": ("data.ingest", "Make the checks and the receipt of ingest, but write nothing."),
+    "formats": ("data.formats", "List what can be read, and what can be computed from it."),
+    "report": ("questions.report", "The headline figures of a dataset."),
+    "curve": ("questions.curve", "Hit rate over capacity, TTL and tiers."),
+    "query": ("questions.query", "A named query, or read-only SQL."),
+    "bundle": ("data.bundle", "A dataset as a zip that is safe to share."),
+    "app": ("app", "Open the dataset in a browser."),
+    "kv-budget": ("serving.kv_budget", "Does a model fit, and how many tokens and sessions does it hold?"),
+    "interactivity": ("serving.interactivity", "TTFT and tokens per second of one replica."),
+    "route": ("serving.route", "Replicas and routing policies on the trace."),
+    "misses": ("questions.misses", "Where the input tokens went."),
+    "profile": ("questions.profile", "The workload as distributions."),
+    "export": ("export", "The trace for planners and load generators."),
+    "synth": ("data.synth", "A seeded workload from a profile."),
+    "compare": ("questions.compare", "Two datasets side by side."),
 }
-"""Command -> module that holds it and the line that --help shows, so that help never imports a heavy module."""
+"""Command -> its module below app.commands and the line that --help shows, so that help imports no heavy module."""
 
 
 class LazyGroup(click.Group):
@@ -41,8 +41,9 @@ class LazyGroup(click.Group):
         """The command called `cmd_name`."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(COMMANDS[cmd_name][0])
-        return next(c for c in module.COMMANDS if c.name == cmd_name)
+        module = importlib.import_module(f"app.commands.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
@@ -67,7 +68,12 @@ def group() -> None:
 
 
 def main(args: list[str] | None = None) -> Any:
-    """Run the command line; exit 0 fine, 1 bad data, 2 wrong usage."""
+    """Run the command line; exit 0 fine, 1 bad data, 2 wrong usage, 130 interrupted, 143 terminated."""
+    from app.commands.shell.command import end_on_sigterm
+    from app.visit.compiled import keep_compiled_code
+
+    end_on_sigterm()
+    keep_compiled_code()
     try:
         return group.main(args=args, prog_name="tracetower", standalone_mode=True)
     except BrokenPipeError:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
+
+from app.widgets.labels import label
 
 UNKNOWN = "–"
 SPACE = "\u00a0"  # keeps a number and its unit on one line
@@ -110,6 +114,26 @@ def _three(value: float) -> str:
     if abs(value) >= 99.95:
         return f"{value:.0f}"
     return f"{value:.1f}" if abs(value) >= 9.995 else f"{value:.2f}"
+
+
+WRITTEN: dict[str, Callable[[Any], str]] = {
+    "text": str, "count": count, "tokens": tokens, "rate": rate, "points": points, "ratio": ratio, "factor": factor,
+    "number": plain, "seconds": seconds, "bytes": size,
+}  # fmt: skip
+"""Unit of a label -> how a page writes it."""
+
+
+def figure(name: str, value: Any) -> str:
+    """A figure with all its digits, for tables of the command line and the HTML report; a dash where it is unknown."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return UNKNOWN
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if label(name).unit == "rate":
+        return f"{100 * value:.2f} %"
+    if isinstance(value, int) or (float(value).is_integer() and abs(value) >= 1000):
+        return f"{value:,.0f}"
+    return f"{value:,.2f}" if abs(value) >= 10 else f"{value:.4g}"
 
 
 # Vega writes the axes; these say the same as the functions above.

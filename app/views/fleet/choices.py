@@ -12,7 +12,7 @@ from app.widgets import formats
 
 if TYPE_CHECKING:
     from analysis.fleet.routed_trace import Routed
-    from analysis.fleet.routing import Cell, Event, ServiceModel
+    from analysis.fleet.routing import Cell
 
 UNBOUNDED = "unbounded"
 MOST_CELLS = 120
@@ -177,49 +177,30 @@ def cells(settings: Settings, routed: Routed) -> list[Cell]:
 
     Raises:
         Refused: what cannot be read, makes no sense, or is more than a page should run.
+        analysis.store.question.BadQuestion: a policy's parameter or an event that makes no sense.
     """
-    import click
-
-    from analysis.fleet.grid import alike, grid
-    from analysis.fleet.routing import Cell
-    from app.commands.route import events_of, params_of
+    from analysis.fleet import settings as fleet
+    from analysis.fleet.grid import alike
 
     if not settings.policies:
         raise Refused("Choose at least one policy.")
-    counts = fleets(settings.replicas)
-    sizes = capacities(settings.cache)
-    codes = {name: code for code, name in enumerate(routed.trace.session_names or ())}
-    try:
-        params = params_of(tuple(_lines(settings.params)), list(settings.policies))
-        events: tuple[Event, ...] = events_of(tuple(_lines(settings.events)), codes)
-    except click.UsageError as error:
-        raise Refused(error.message.removeprefix("--param ").removeprefix("--event ")) from None
-    if any(event.kind == "scale" and event.argument > MOST_REPLICAS for event in events):
-        raise Refused(f"A fleet on this page has at most {MOST_REPLICAS} replicas.")
-    base = Cell(
-        settings.policies[0], 1, block_tokens=routed.block_tokens, service=settings.service, insert=settings.insert,
-        params=params, events=events, max_running=settings.max_running, queue_limit=settings.queue_limit,
-        loop="open" if routed.population is None or settings.service == "instant" else "closed",
-        population=routed.population, model=_service_model(settings) if settings.service == "model" else None,
+    chosen = fleet.cells(
+        fleet.Settings(
+            settings.policies, fleets(settings.replicas), capacities(settings.cache), settings.seeds, settings.service,
+            settings.insert, _lines(settings.params), _lines(settings.events), settings.max_running,
+            settings.queue_limit, fleet.Hardware(settings.model, settings.gpu, settings.tp, settings.kv_dtype),
+        ),
+        routed,
     )  # fmt: skip
-    found = grid(base, settings.policies, counts, sizes, settings.seeds)
-    runs = len({repr(alike(cell)) for cell in found})
+    if any(event.kind == "scale" and event.argument > MOST_REPLICAS for event in chosen[0].events):
+        raise Refused(f"A fleet on this page has at most {MOST_REPLICAS} replicas.")
+    runs = len({repr(alike(cell)) for cell in chosen})
     if runs > MOST_CELLS:
         raise Refused(
             f"{runs} replays are more than this page runs at once ({MOST_CELLS}). Ask for fewer policies, fleets or "
             "seeds, or run them with `tracetower route --workers`."
         )
-    return found
-
-
-def _service_model(settings: Settings) -> ServiceModel:
-    from analysis.fleet.routed_trace import service_model
-    from analysis.replica.interactivity import Service
-    from analysis.replica.models.catalog import load_gpu, load_model
-    from analysis.replica.models.kv_layout import Sharding
-
-    service = Service(load_model(settings.model), load_gpu(settings.gpu), Sharding(settings.tp), settings.kv_dtype)
-    return service_model(service)
+    return chosen
 
 
 def fleets(text: str) -> list[int]:
@@ -243,7 +224,7 @@ def capacities(text: str) -> list[int | None]:
     Raises:
         Refused: for anything else.
     """
-    from app.commands.options import parse_size
+    from app.widgets.sizes import parse_size
 
     sizes: set[int | None] = set()
     for part in (part.strip() for part in text.split(",")):

@@ -157,7 +157,7 @@ def _more() -> _More | None:
 
 
 def _size(text: str | None) -> int | None:
-    from app.commands.options import parse_size
+    from app.widgets.sizes import parse_size
 
     return parse_size(text) if text and text.strip() else None
 

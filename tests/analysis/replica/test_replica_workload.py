@@ -19,11 +19,11 @@ from analysis.replica.prefill import prefill_work
 from analysis.replica.workload import RunLengths, shared_prefix_tokens, workload_of
 from analysis.store.question import BadQuestion, Question
 from analysis.store.warehouse import Warehouse, open_dataset
-from app.commands.replica import COMMANDS
+from app.commands.serving.interactivity import interactivity_command
+from app.commands.serving.kv_budget import kv_budget_command
 from traces.intake.demo import demo_inputs
 from traces.intake.ingest import ingest
 
-KV_BUDGET, INTERACTIVITY = COMMANDS
 PUBLISHED = "--model kimi-k2.6 --gpu b200 --gpu-bytes 180000000000 --utilization 1 --reserve-bytes 0"
 
 
@@ -52,54 +52,56 @@ def warehouse(dataset: Path) -> Warehouse:
 
 
 def test_published_case_on_the_command_line() -> None:
-    out = json.loads(run(KV_BUDGET, PUBLISHED, "--weights-bytes 595000000000 --tp 4 --kv-dtype fp8 --json"))
+    out = json.loads(run(kv_budget_command, PUBLISHED, "--weights-bytes 595000000000 --tp 4 --kv-dtype fp8 --json"))
     assert (out["replica_tokens"], out["fits"], out["short_bytes_per_gpu"]) == (889_401, True, 0)
-    short = json.loads(run(KV_BUDGET, PUBLISHED, "--weights-bytes 595000000000 --tp 2 --json"))
+    short = json.loads(run(kv_budget_command, PUBLISHED, "--weights-bytes 595000000000 --tp 2 --json"))
     assert (short["fits"], short["short_bytes_per_gpu"]) == (False, 117_500_000_000)
     assert "does not fit: 117,500,000,000 bytes per GPU are missing" in run(
-        KV_BUDGET, PUBLISHED, "--weights-bytes 595000000000 --tp 2"
+        kv_budget_command, PUBLISHED, "--weights-bytes 595000000000 --tp 2"
     )
 
 
 def test_sizes_keep_decimal_and_binary_apart() -> None:
     def gpu_bytes(text: str) -> int:
-        return json.loads(run(KV_BUDGET, "--model minimax-m2 --gpu h200 --tp 8 --json --gpu-bytes", text))["gpu_bytes"]
+        return json.loads(run(kv_budget_command, "--model minimax-m2 --gpu h200 --tp 8 --json --gpu-bytes", text))[
+            "gpu_bytes"
+        ]
 
     assert gpu_bytes("180GB") == 180_000_000_000
     assert gpu_bytes("180GiB") == 180 * 2**30
-    assert "is not a size" in run(KV_BUDGET, "--model minimax-m2 --gpu h200 --gpu-bytes lots", code=2)
+    assert "is not a size" in run(kv_budget_command, "--model minimax-m2 --gpu h200 --gpu-bytes lots", code=2)
 
 
 def test_list_names_models_and_gpus() -> None:
-    out = json.loads(run(KV_BUDGET, "--list", "--json"))
+    out = json.loads(run(kv_budget_command, "--list", "--json"))
     assert {"kimi-k2.6", "glm-4.6", "llama-3.1-405b"} <= {m["name"] for m in out["models"]}
     assert {"b200", "h200", "mi300x"} <= {g["name"] for g in out["gpus"]}
     assert all(row["source"] for row in out["models"] + out["gpus"])
 
 
 def test_wrong_usage_is_two() -> None:
-    assert "impossible TP" in run(KV_BUDGET, "--model minimax-m2 --gpu h200 --tp 7", code=2)
-    assert "unknown model" in run(KV_BUDGET, "--model minimax-m1 --gpu h200", code=2)
-    assert "negative memory" in run(KV_BUDGET, "--model minimax-m2 --gpu h200 --reserve-bytes=-1", code=2)
-    assert "--list names them" in run(KV_BUDGET, code=2)
+    assert "impossible TP" in run(kv_budget_command, "--model minimax-m2 --gpu h200 --tp 7", code=2)
+    assert "unknown model" in run(kv_budget_command, "--model minimax-m1 --gpu h200", code=2)
+    assert "negative memory" in run(kv_budget_command, "--model minimax-m2 --gpu h200 --reserve-bytes=-1", code=2)
+    assert "--list names them" in run(kv_budget_command, code=2)
     words = "--model kimi-k2.6 --gpu b200 --context 1000 --hit-rate 95"
-    assert "between 0 and 1" in run(INTERACTIVITY, words, code=2)
+    assert "between 0 and 1" in run(interactivity_command, words, code=2)
 
 
 def test_interactivity_keys() -> None:
     words = "--model kimi-k2.6 --gpu b200 --tp 4 --kv-dtype fp8 --context 100k --output 500 --batch 10 --hit-rate 0.95"
-    out = json.loads(run(INTERACTIVITY, words, "--accept-length 5.84 --mfu 0.35 --json"))
+    out = json.loads(run(interactivity_command, words, "--accept-length 5.84 --mfu 0.35 --json"))
     assert 1 / out["prefill_remaining"] == pytest.approx(12.3, abs=0.05)
     assert out["ttft_s"] == pytest.approx([0.244, 0.244], abs=0.001)
     assert round(out["speculative_speedup"], 1) == 2.5
     keys = "prefill_flops decode_step_s tokens_per_s_per_user tokens_per_s_per_gpu reload_s recompute_s assumptions"
     assert set(keys.split()) <= set(out)
-    assert "assumptions" in run(INTERACTIVITY, words)
+    assert "assumptions" in run(interactivity_command, words)
 
 
 def test_sessions_of_the_dataset(dataset: Path) -> None:
     words = "--model minimax-m2 --gpu h200 --tp 8 --json --dataset"
-    out = json.loads(run(KV_BUDGET, words, str(dataset)))
+    out = json.loads(run(kv_budget_command, words, str(dataset)))
     found = out["dataset"]
     assert (found["live_context_p50"], found["live_context_max"]) == (1536, 2048)
     assert found["in_flight_output"] == 20
@@ -108,8 +110,8 @@ def test_sessions_of_the_dataset(dataset: Path) -> None:
     # One shared head, then 2048 + 20 - 1024 tokens of its own for each session.
     free = out["replica_tokens"] - 1024
     assert found["sessions_at_max"] == pytest.approx(free / 1044, rel=1e-4)
-    assert "not a dataset" in run(KV_BUDGET, words, str(dataset.parent), code=1)
-    assert "block size 100" in run(KV_BUDGET, words, str(dataset), "--block-size", "100", code=2)
+    assert "not a dataset" in run(kv_budget_command, words, str(dataset.parent), code=1)
+    assert "block size 100" in run(kv_budget_command, words, str(dataset), "--block-size", "100", code=2)
 
 
 def test_shared_prefix(warehouse: Warehouse) -> None:

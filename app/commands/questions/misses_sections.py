@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from app.commands.terminal import emit_rows
+from app.commands.shell.terminal import emit_rows, say
 
 if TYPE_CHECKING:
     from analysis.store.question import Question
@@ -132,7 +132,7 @@ def show(told: dict[str, Any], sections: tuple[str, ...]) -> None:
     for section in SECTIONS:
         if section in sections:
             if not first:
-                click.echo()
+                say()
             first = False
             _SHOW[section](told)
 
@@ -140,12 +140,12 @@ def show(told: dict[str, Any], sections: tuple[str, ...]) -> None:
 def _show_causes(told: dict[str, Any]) -> None:
     rows = told["rows"]
     several = len({row["axis"] for row in rows}) > 1
-    click.echo("Where the input tokens went")
+    say("Where the input tokens went")
     emit_rows(rows, leave_out=("first_seen_by_role",) if several else ("axis", "first_seen_by_role"))
     for row in rows[:1] if len(rows) == 1 else []:
         by_role = ", ".join(f"{role} {tokens:,}" for role, tokens in row["first_seen_by_role"].items())
-        click.echo(f"first seen by role: {by_role or '–'}")
-    click.echo("\nHit rates: token-weighted with its 95 % interval, mean of requests, weighted by attention saved")
+        say(f"first seen by role: {by_role or '–'}")
+    say("\nHit rates: token-weighted with its 95 % interval, mean of requests, weighted by attention saved")
     shown = [
         {
             "axis": row["axis"], "group": _marked(row), "sessions": row["sessions"], "hit_rate": row["rate"],
@@ -159,9 +159,9 @@ def _show_causes(told: dict[str, Any]) -> None:
 
 
 def _show_sessions(told: dict[str, Any]) -> None:
-    click.echo("What would bring lost tokens back (asked cache, changed histories, what the provider reports)")
+    say("What would bring lost tokens back (asked cache, changed histories, what the provider reports)")
     emit_rows(told["remedies"], leave_out=("meaning",))
-    click.echo("\nSessions to look at first")
+    say("\nSessions to look at first")
     hidden = ("input_label", "what_brings_it_back", "role", "prefix_tokens", "provider_lost_tokens")
     none = tuple(row["remedy"] for row in told["remedies"])
     rows = told["sessions"]
@@ -170,12 +170,12 @@ def _show_sessions(told: dict[str, Any]) -> None:
 
 
 def _show_transitions(told: dict[str, Any]) -> None:
-    click.echo("What happened between prompts, and what each loses")
+    say("What happened between prompts, and what each loses")
     emit_rows(told["transitions"])
 
 
 def _show_reported(told: dict[str, Any]) -> None:
-    click.echo("Reported by the provider against achievable, and what the gap was lost to")
+    say("Reported by the provider against achievable, and what the gap was lost to")
     rows = told["reported"]
     causes = list(dict.fromkeys(cause for row in rows for cause in row["lost_by_cause"]))
     reasons = list(dict.fromkeys(reason for row in rows for reason in row["above_by_reason"]))
@@ -194,23 +194,23 @@ def _show_reported(told: dict[str, Any]) -> None:
 
 
 def _show_divergences(told: dict[str, Any]) -> None:
-    click.echo("Where consecutive prompts part")
+    say("Where consecutive prompts part")
     emit_rows(told["divergences"])
 
 
 def _show_ages(told: dict[str, Any]) -> None:
-    click.echo("Age at eviction: time since the last use of what an LRU cache of that size evicts")
+    say("Age at eviction: time since the last use of what an LRU cache of that size evicts")
     if told["eviction_age"] is None:
-        click.echo("(only with --definition tracetower, and where it is known when requests arrive: see --arrivals)")
+        say("(only with --definition tracetower, and where it is known when requests arrive: see --arrivals)")
         return
     emit_rows(told["eviction_age"])
 
 
 def _show_what_ifs(told: dict[str, Any]) -> None:
-    click.echo("What would change the ceiling")
+    say("What would change the ceiling")
     rows = told["what_ifs"]
     if rows is None:
-        click.echo("(only with --definition tracetower)")
+        say("(only with --definition tracetower)")
         return
     shown = [
         {
@@ -222,7 +222,7 @@ def _show_what_ifs(told: dict[str, Any]) -> None:
     emit_rows(shown)
     for name, note in {row["what_if"]: row.get("note") for row in rows}.items():
         if note:
-            click.echo(click.wrap_text(f"{name}: {note}", 110, "", "  "))
+            say(click.wrap_text(f"{name}: {note}", 110, "", "  "))
 
 
 _SHOW = {
@@ -238,4 +238,4 @@ def _marked(row: dict[str, Any]) -> str:
 
 def _note_small(rows: list[dict[str, Any]]) -> None:
     if any(row["small"] for row in rows):
-        click.echo(SMALL_NOTE)
+        say(SMALL_NOTE)

@@ -7,19 +7,42 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.commands.misses_sections import SECTIONS
-from app.commands.options import Size, opened, question_of, question_options
-from app.commands.terminal import emit_frame, emit_json
+from app.commands.questions.misses_sections import SECTIONS
+from app.commands.shell.command import command
+from app.commands.shell.options import dataset_argument, json_option, opened, question_of, question_options
+from app.commands.shell.rules import needs, only_if
+from app.commands.shell.terminal import emit_frame, emit_json, note, say
+from app.commands.shell.types import Size
+from app.widgets.plain_text import spreadsheet_safe
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-@click.command("misses")
-@click.argument("dataset", type=click.Path())
+def _shows(values: dict[str, object], *sections: str) -> bool:
+    """Whether one of the sections is printed."""
+    chosen = set(values["shown"] or ("all",))  # type: ignore[call-overload]
+    table = values["per_request"] and not values["as_json"]
+    return not table and bool(chosen & {"all", *sections})
+
+
+RULES = (
+    needs("policy", "replicas"),
+    needs("replicas", "policy", says="--replicas needs --policy: which replica serves a request decides what it hits"),
+    only_if(("most", "remedy"), lambda v: _shows(v, "sessions"),
+            "--most and --remedy choose sessions: they mean nothing unless the section sessions is shown"),
+    only_if(("axes",), lambda v: bool(v["as_json"]) or _shows(v, "causes", "reported"),
+            "--by groups the sections causes and reported: it means nothing unless one of them is shown"),
+    only_if(("shown",), lambda v: not v["per_request"] or bool(v["as_json"]),
+            "--per-request prints one table of requests instead of sections: it takes no --show without --json"),
+)  # fmt: skip
+
+
+@command("misses", *RULES)
+@dataset_argument
 @click.option("--capacity-tokens", type=Size(), help="Size of the cache, of each replica, in tokens [unbounded].")
 @click.option("--ttl", type=click.FloatRange(0), help="Seconds a block outlives its last touch [for ever].")
-@click.option("--replicas", type=click.IntRange(1), help="Replicas behind --policy [one cache].")
+@click.option("--replicas", type=click.IntRange(1), help="Replicas that --policy chooses from [one cache].")
 @click.option("--policy", help="Routing policy; needs --replicas.")
 @click.option(
     "--insert",
@@ -41,7 +64,7 @@ if TYPE_CHECKING:
 @click.option("--per-request", is_flag=True, help="The causes of every request: the key requests, or a table of them.")
 @click.option("--out", type=click.Path(dir_okay=False), help="Write them to FILE: .parquet, .csv or .jsonl.")
 @question_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@json_option
 def misses_command(
     dataset: str, capacity_tokens: int | None, ttl: float | None, replicas: int | None, policy: str | None,
     insert: str, axes: tuple[str, ...], shown: tuple[str, ...], most: int, remedy: str | None, per_request: bool,
@@ -51,7 +74,7 @@ def misses_command(
 
     Every prefix token is counted once: hit, or lost for one cause, in this order: in_flight (being computed by a
     running request), routing (in one shared cache of the same total size it would hit), ttl, capacity, block_rounding
-    (shared, short of a full block), rewritten (the previous prompt had it behind a change), first_seen.
+    (shared, short of a full block), rewritten (the previous prompt had it after a change), first_seen.
 
     Sections: causes (with 95 % intervals), sessions (to look at first, and the tokens by remedy), transitions (in
     detail, and what each loses), reported (by the provider, against what was achievable; by model, or by --by),
@@ -68,50 +91,47 @@ def misses_command(
       tracetower misses mine --per-request --out misses.parquet
     """
     from analysis.headline.report import definition
-    from analysis.store.question import BadQuestion
     from analysis.why.caches.asked import Cache
     from analysis.why.detailed_axis import check_miss_axis, grouped_misses
     from analysis.why.divergences import divergences
     from analysis.why.misses import misses
-    from app.commands.misses_sections import Asked, answers, show
+    from app.commands.questions.misses_sections import Asked, answers, show
 
     _check(remedy, out)
-    question = question_of(options)
+    chosen = tuple(check_miss_axis(axis) for axis in axes) or ("all",)
+    question = question_of(options, chosen)
     sections = SECTIONS if not shown or "all" in shown else shown
     warehouse = opened(dataset)
     cache = Cache(capacity_tokens, ttl, replicas, policy, insert)
-    try:
-        chosen = tuple(check_miss_axis(axis) for axis in axes) or ("all",)
-        found = misses(warehouse, question, cache)
-        if per_request or out is not None:
-            from analysis.why.request_misses import request_misses
+    missed = misses(warehouse, question, cache)
+    by_request = None
+    if per_request or out is not None:
+        from analysis.why.request_misses import request_misses
 
-            by_request = request_misses(warehouse, question, found)
-        told: dict[str, Any] = {}
-        if as_json or "causes" in sections:
-            told["rows"] = [row for axis in chosen for row in grouped_misses(warehouse, question, found, axis)]
-        if as_json or "divergences" in sections:
-            told["divergences"] = divergences(warehouse, question)
-        if not per_request or as_json:
-            told |= answers(Asked(warehouse, question, found, chosen, most, remedy), sections)
-        means = definition(warehouse.prepare(question))
-    except BadQuestion as error:
-        raise click.UsageError(str(error)) from None
-    for note in found.notes:
-        click.echo(note, err=True)
-    if out is not None:
+        by_request = request_misses(warehouse, question, missed)
+    figures: dict[str, Any] = {}
+    if as_json or "causes" in sections:
+        figures["rows"] = [row for axis in chosen for row in grouped_misses(warehouse, question, missed, axis)]
+    if as_json or "divergences" in sections:
+        figures["divergences"] = divergences(warehouse, question)
+    if not per_request or as_json:
+        figures |= answers(Asked(warehouse, question, missed, chosen, most, remedy), sections)
+    means = definition(warehouse.prepare(question))
+    for text in missed.notes:
+        note(text)
+    if by_request is not None and out is not None:
         _write(by_request, Path(out))
     if as_json:
         from analysis.why.session_losses import REMEDIES
 
-        means |= {"cache": cache._asdict(), "causes": CAUSES_MEAN, "notes": list(found.notes), "remedies": REMEDIES}
-        requests = {"requests": by_request.to_dicts()} if per_request else {}
-        emit_json({"definition": means, **told, **requests})
+        means |= {"cache": cache._asdict(), "causes": CAUSES_MEAN, "notes": list(missed.notes), "remedies": REMEDIES}
+        requests = {"requests": by_request.to_dicts()} if per_request and by_request is not None else {}
+        emit_json({"definition": means, **figures, **requests})
     elif not per_request and not (warehouse.loaded().leaf >= 0).any():
-        click.echo(NO_PROMPTS)
+        say(NO_PROMPTS)
     elif not per_request:
-        show(told, sections)
-    elif out is None:
+        show(figures, sections)
+    elif by_request is not None and out is None:
         emit_frame(by_request)
 
 
@@ -132,17 +152,11 @@ def _check(remedy: str | None, out: str | None) -> None:
     from analysis.why.session_losses import REMEDIES
 
     if remedy is not None and remedy not in REMEDIES:
-        raise click.UsageError(f"unknown remedy {remedy!r}. Remedies: {', '.join(REMEDIES)}")
+        raise click.UsageError(f"--remedy: unknown remedy {remedy!r}. Remedies: {', '.join(REMEDIES)}")
     if out is not None and Path(out).suffix not in _WRITERS:
         raise click.UsageError(f"--out {out!r} must end in {', '.join(_WRITERS)}: that says the format")
 
 
 def _write(frame: pl.DataFrame, path: Path) -> None:
-    try:
-        getattr(frame, _WRITERS[path.suffix])(path)
-    except OSError as error:
-        raise click.UsageError(f"--out {path} cannot be written: {error.strerror or error}") from None
-    click.echo(f"{path}: {frame.height:,} requests", err=True)
-
-
-COMMANDS: list[click.Command] = [misses_command]
+    getattr(spreadsheet_safe(frame) if path.suffix == ".csv" else frame, _WRITERS[path.suffix])(path)
+    note(f"{path}: {frame.height:,} requests")

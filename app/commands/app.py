@@ -1,0 +1,53 @@
+"""app: the browser app, served until it is stopped."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from app.commands.shell.command import command
+from app.commands.shell.options import opened
+
+PATIENCE_S = 10
+"""How long the server may take to end."""
+
+
+@command("app")
+@click.argument("dataset", required=False, type=click.Path())
+@click.option(
+    "--data-root", multiple=True, type=click.Path(exists=True, file_okay=False), help="A folder visitors may open."
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=8501, show_default=True, help="Port to listen on.")
+@click.option("--address", default="localhost", show_default=True, help="Address to listen on.")
+def app_command(dataset: str | None, data_root: tuple[str, ...], port: int, address: str) -> None:
+    """Open the app in a browser, on DATASET if given. Ends with Ctrl-C or SIGTERM, and takes all uploads along.
+
+    \b
+    Examples:
+      tracetower app mine
+      tracetower app --data-root /srv/traces --address 0.0.0.0
+    """
+    environment = dict(os.environ)
+    if dataset is not None:
+        opened(dataset)
+        environment["TRACETOWER_DATASET"] = str(Path(dataset).resolve())
+    if data_root:
+        environment["TRACETOWER_DATA_ROOTS"] = os.pathsep.join(str(Path(r).resolve()) for r in data_root)
+    folder = Path(__file__).resolve().parents[1]
+    line = [sys.executable, "-m", "streamlit", "run", str(folder)]
+    line += ["--server.port", str(port), "--server.address", address]
+    server = subprocess.Popen(line, env=environment, cwd=folder)
+    try:
+        code = server.wait()
+    except BaseException:  # Ctrl-C, SIGTERM: the server goes first, and clears its uploads on the way
+        server.terminate()
+        try:
+            server.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            server.kill()
+        raise
+    raise click.exceptions.Exit(code)

@@ -1,0 +1,101 @@
+"""curve: hit rate over capacity, TTL and tiers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from app.commands.questions.printed import print_definition
+from app.commands.shell.command import command
+from app.commands.shell.options import dataset_argument, json_option, opened, question_of, question_options
+from app.commands.shell.rules import Rule, excludes, needs
+from app.commands.shell.terminal import emit_frame, emit_json, note
+from app.commands.shell.types import Seconds, Sizes
+
+RULES = (
+    needs("capacity_bytes", "model", says="--capacity-bytes needs --model: bytes per token depend on it"),
+    needs("kv_dtype", "model"),
+    needs("tp", "model"),
+    needs("cross", "ttl"),
+    needs("cross", "capacity_blocks", "capacity_tokens", "capacity_bytes"),
+    excludes("cross", "tiers"),
+    Rule(lambda given, v: engine_or_tool(v) and bool(given & {"ttl", "tiers"}),
+         "--definition: engines and other tools have capacities only: no --ttl, no --tiers"),
+)  # fmt: skip
+
+
+def engine_or_tool(values: dict[str, object]) -> bool:
+    """Whether the hit rate is counted by another program's rules."""
+    return values["definition"] != "tracetower"
+
+
+@command("curve", *RULES)
+@dataset_argument
+@click.option("--capacity-blocks", type=Sizes(), help="Capacities in blocks.")
+@click.option("--capacity-tokens", type=Sizes(), help="Capacities in tokens (rounded down to blocks).")
+@click.option("--capacity-bytes", type=Sizes(), help="Capacities in bytes; needs --model.")
+@click.option("--model", help="Model whose KV bytes per token to use (kv-budget --list).")
+@click.option("--kv-dtype", default="bf16", show_default=True, help="Precision of the KV cache.")
+@click.option("--tp", type=click.IntRange(1), default=1, show_default=True, help="GPUs that share the cache.")
+@click.option("--ttl", type=Seconds(), help="Seconds a block outlives its last touch.")
+@click.option("--tiers", type=Sizes(), help="Capacities of tiers in blocks, nearest first.")
+@click.option("--cross", is_flag=True, help="Every capacity with every TTL.")
+@click.option("--by", "axis", default="all", help="An axis to group by.")
+@question_options
+@json_option
+def curve_command(
+    dataset: str, capacity_blocks: list[int] | None, capacity_tokens: list[int] | None,
+    capacity_bytes: list[int] | None, model: str | None, kv_dtype: str, tp: int, ttl: list[float] | None,
+    tiers: list[int] | None, cross: bool, axis: str, as_json: bool, **options: Any,
+) -> None:  # fmt: skip
+    """Hit rate of DATASET over cache capacity, TTL and tiers: exact at every point.
+
+    \b
+    Examples:
+      tracetower curve mine --arrivals staggered:600
+      tracetower curve mine --capacity-tokens 1M,4M --ttl 300,3600 --cross
+      tracetower curve mine --capacity-bytes 80GiB,640GiB --model kimi-k2.6 --kv-dtype fp8
+      tracetower curve mine --tiers 100k,1M --by trajectory_type
+      tracetower curve mine --definition vllm --block-size 16 --capacity-tokens 1M
+    """
+    from analysis.headline.curves import curve, with_bytes
+    from analysis.headline.report import definition
+    from analysis.peers.engine_curve import replies_unknown
+    from analysis.store.question import check_axis, engine_of
+
+    question = question_of(options, (axis,))
+    warehouse = opened(dataset)
+    if axis != "all":
+        check_axis(axis)
+    prepared = warehouse.prepare(question)
+    per_token = _bytes_per_token(model, kv_dtype, tp) if model else None
+    blocks = list(capacity_blocks or [])
+    blocks += [tokens // prepared.block_size for tokens in capacity_tokens or []]
+    blocks += [int(size / (per_token or 1)) // prepared.block_size for size in capacity_bytes or []]
+    sized = capacity_blocks is not None or capacity_tokens is not None or capacity_bytes is not None
+    frame = curve(warehouse, question, axis, blocks if sized else None, ttl, tiers, cross)
+    if per_token is not None:
+        frame = with_bytes(frame, per_token)
+    means = definition(prepared)
+    if engine_of(question.definition):
+        means |= replies_unknown(warehouse)
+        if means["replies_unknown"]:
+            note(f"{means['replies_unknown']:,} replies have no known content: nobody can hit them")
+    if as_json:
+        emit_json({"definition": means, "rows": frame.to_dicts()})
+    else:
+        emit_frame(frame)
+        print_definition(means)
+
+
+def _bytes_per_token(model: str, kv_dtype: str, tp: int) -> float:
+    """Bytes that a token takes over the whole replica: on each GPU, times the GPUs (MLA is held on every one)."""
+    from analysis.replica.models.catalog import load_model
+    from analysis.replica.models.kv_layout import Sharding, token_bytes
+
+    try:
+        found = token_bytes(load_model(model).groups, kv_dtype, shards=Sharding(tp, 1, 1))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    return found.per_token_per_gpu * tp
