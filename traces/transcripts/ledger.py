@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from traces.records import Record, Reject, Skipped
 from traces.source.sources import HEAD_BYTES, TooLarge, parse_json
+from traces.transcripts.parts import as_dict
+from traces.usage.rules import Usage, normalise
 
 if TYPE_CHECKING:
     from traces.source.sources import Source
 
 
 class Ledger:
-    """Counts records. `used` also counts those that become requests; `finish` takes these off again."""
+    """Counts records. `used` also counts those that become requests; `finish` subtracts these."""
 
     def __init__(self) -> None:
         self.used = 0
@@ -26,7 +28,7 @@ class Ledger:
         self.skipped["ignored", reason] += count
 
     def duplicate(self, reason: str, count: int = 1) -> None:
-        """Records that repeat what is known."""
+        """Records that repeat another record."""
         self.skipped["duplicate", reason] += count
 
     def failed(self, reason: str) -> None:
@@ -37,11 +39,26 @@ class Ledger:
         """A record that cannot be used."""
         self.rejects.append(Reject(ordinal, reason))
 
+    def usage(
+        self, ordinal: int, logged: object, provider: str | None = None, disjoint: bool | None = None
+    ) -> Usage | None:
+        """The counts of a usage object (arguments as in `normalise`); None where it has none, or only zeros.
+
+        Agents log zeros for a call that ended before its counts arrived. A count that is no number is a reject.
+        """
+        try:
+            usage = normalise(as_dict(logged), provider, disjoint)
+        except ValueError as error:
+            self.reject(ordinal, str(error))
+            return None
+        return usage if any(usage[:5]) else None
+
     def finish(self, requests: int) -> Iterator[Record]:
-        """Yield what is left to tell once `requests` requests were yielded."""
+        """Yield what became of the records other than the `requests` that were yielded."""
         yield from self.rejects
         for (kind, reason), count in self.skipped.items():
-            yield Skipped(kind, count, reason)
+            if count:
+                yield Skipped(kind, count, reason)
         if self.used > requests:
             yield Skipped("used", self.used - requests, "part of a conversation")
 
@@ -64,7 +81,7 @@ def objects(source: Source, ledger: Ledger) -> Iterator[tuple[int, dict[str, Any
 
 
 def opening(head: Any) -> Any:
-    """The value that tells a JSON input's format: the first line where that is a value of its own, else the whole."""
+    """The value by which a JSON input's format is recognised: its first line where that is a value, else the whole."""
     try:
         return parse_json(head.first_line) if head.first_line[:1] in (b"{", b"[") else None
     except ValueError:

@@ -23,12 +23,14 @@ from traces.transcripts.turns import Thread, Turn
 def requests_of(threads: list[Thread], context: Context, reports_usage: bool = False) -> Iterator[Record]:
     """Yield the sessions of one source and their requests, in the order of their records.
 
-    `reports_usage`: whether the format has usage, so that a call without it is one of unknown length. Of a format that
-    never has it, the tokenizer's length of the prompt stands for the input tokens.
+    `reports_usage`: whether the source has the provider's counts anywhere, of calls or of a session, so that a call
+    without them is one of unknown length. Where a source never has any, the tokenizer's length of the prompt stands for
+    the input tokens; beside output that the provider counted it would compare what is visible with what was sent.
     """
     told = sorted((turn for thread in threads for turn in thread.turns), key=lambda turn: turn.ordinal)
     turns = [one for turn in told for one in (in_passes(turn) if turn.passes else [turn])]
     counted = any(turn.input_tokens is not None for turn in turns)
+    reports_usage = reports_usage or any(turn.usage is not None for turn in turns)
     whole = any(turn.whole is not None for turn in turns)
     teller: Whole | Estimated | _Counted = Whole() if whole else _Counted(turns, context) if counted else Estimated()
     for thread in threads:
@@ -37,7 +39,7 @@ def requests_of(threads: list[Thread], context: Context, reports_usage: bool = F
     prompts = [teller.prompt(turn) for turn in turns]  # before any reply: its lengths come from what follows it
     for turn, prompt in zip(turns, prompts, strict=True):
         total = turn.input_tokens
-        if not counted and not reports_usage:
+        if not reports_usage:
             total = teller.totals.get(turn.key) or None
         yield _request(turn, prompt, teller.reply(turn), total)
 

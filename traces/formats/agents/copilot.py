@@ -1,12 +1,14 @@
 """GitHub Copilot CLI sessions (events.jsonl).
 
 Facts: recorded by the CLI's own event log. Each `assistant.message` is one answer (its chunks share `messageId`) with
-its output tokens; the prompt's are only told for the whole session, at its end. Sub-agents' messages name the tool call
-that started them.
+its output tokens. Input tokens are only logged as totals at `session.shutdown`, by model (`modelMetrics`), by kind
+(`tokenDetails`) or both; a resumed session has one shutdown for each time it ran. Sub-agents' messages name the tool
+call that started them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +27,8 @@ SESSION_SCOPE = "dataset"
 SUMMARY = {
     "carries": "sessions, sub-agents, messages, tool calls and results, output tokens, times; session totals",
     "time": "wall clock (ISO 8601)",
-    "computes": "achievable hit rates of what is visible; lengths are the tokenizer's",
-    "notes": "input tokens are only told for a whole session; system prompt and tools are not logged",
+    "computes": "achievable hit rates of what is visible, at the tokenizer's lengths",
+    "notes": "input tokens are only logged for a whole session; system prompt and tools are not logged",
 }
 _STARTS = ("session.", "user.", "assistant.", "tool.", "hook.", "system.", "subagent.", "abort")
 
@@ -48,7 +50,8 @@ def read(source: Source, context: Context) -> Iterator[Record]:
         session.line(ordinal, line)
     yield from records_of([session.main, *session.agents.values()], context, ledger)
     if session.totals:
-        yield Note(f"copilot: the session's own totals: {session.totals}")
+        totals = ", ".join(f"{name} {tokens:,}" for name, tokens in session.totals.items())
+        yield Note(f"copilot: the session's own totals: {totals}")
 
 
 class _Session:
@@ -59,7 +62,8 @@ class _Session:
         self.calls: dict[str, Turn] = {}
         self.messages: dict[str, Turn] = {}
         self.model: str | None = None
-        self.totals = ""
+        self.totals: Counter[str] = Counter()
+        self.output = 0  # tokens of the answers so far
 
     def line(self, ordinal: int, line: dict[str, Any]) -> None:
         kind, data, at_s = kind_of(line), as_dict(line.get("data")), seconds(line.get("timestamp"))
@@ -84,8 +88,10 @@ class _Session:
         elif kind in ("session.truncation", "session.compaction_complete"):
             thread.compaction = True
         elif kind == "session.shutdown":
-            told = {n: as_dict(v).get("tokenCount") for n, v in as_dict(data.get("tokenDetails")).items()}
-            self.totals = ", ".join(f"{n} {v:,}" for n, v in told.items() if isinstance(v, int) and n in _TOTALS)
+            totals = _totals(data)
+            if self.totals and totals["output"] == self.output > 0:
+                self.totals.clear()  # this one covers the earlier runs too
+            self.totals.update(totals)
         else:
             self.ledger.used -= 1
             (self.ledger.failed if kind == "session.error" else self.ledger.ignore)("an event that is no message")
@@ -105,6 +111,7 @@ class _Session:
         message = {"role": "assistant", "content": data.get("content"), "reasoning": data.get("reasoningText")}
         told = self.make.message({**message, "tool_calls": [_call(c) for c in as_list(data.get("toolRequests"))]})
         name, output = text_of(data.get("messageId")), tokens_of(data.get("outputTokens"))
+        self.output += output or 0
         known = self.messages.get(f"{thread.key}:{name}") if name and data.get("chunkCount") else None
         if known is not None:
             known.reply += told.parts  # a further chunk of an answer
@@ -121,7 +128,26 @@ class _Session:
             self.calls[str(as_dict(call).get("toolCallId"))] = turn
 
 
-_TOTALS = ("input", "output", "cache_read", "cache_write")
+_TOTALS = {
+    "input": "inputTokens",
+    "output": "outputTokens",
+    "cache_read": "cacheReadTokens",
+    "cache_write": "cacheWriteTokens",
+}
+"""Kinds of tokens in `tokenDetails`, and what `modelMetrics` calls them."""
+
+
+def _totals(data: dict[str, Any]) -> Counter[str]:
+    """Tokens by kind, as one shutdown has them."""
+    models = [as_dict(as_dict(model).get("usage")) for model in as_dict(data.get("modelMetrics")).values()]
+    details = as_dict(data.get("tokenDetails"))
+    totals: Counter[str] = Counter()
+    for kind, name in _TOTALS.items():
+        found = [tokens_of(usage.get(name)) for usage in models] if any(models) else []
+        found = found or [tokens_of(as_dict(details.get(kind)).get("tokenCount"))]
+        if any(tokens is not None for tokens in found):
+            totals[kind] = sum(tokens or 0 for tokens in found)
+    return totals
 
 
 def _call(value: object) -> dict[str, Any]:

@@ -26,8 +26,9 @@ NAME = "goose"
 SUMMARY = {
     "carries": "sessions, sub-agents, messages, tool calls and results, times; totals of tokens for a session",
     "time": "wall clock (s since the epoch)",
-    "computes": "achievable hit rates of what is visible; lengths are the tokenizer's",
-    "notes": "no usage of single calls; system prompt and tools are not logged",
+    "computes": "achievable hit rates of what is visible, at the tokenizer's lengths",
+    "notes": "no usage of single calls: where a session's total is logged, input tokens of calls are unknown; system "
+    "prompt and tools are not logged",
 }
 
 
@@ -73,9 +74,9 @@ def read(source: Source, context: Context) -> Iterator[Record]:
                 sessions.message(key, message, text_of(message.get("id")))
             else:
                 ledger.ignore("an event that is no message")
-    yield from records_of(sessions.end(), context, ledger)
+    yield from records_of(sessions.end(), context, ledger, reports_usage=bool(sessions.stated))
     if sessions.stated:
-        yield Note(f"goose: the sessions' own total of input tokens is {sessions.stated:,}; prompts here are estimates")
+        yield Note(f"goose: the sessions' own total of input tokens is {sessions.stated:,}; those of calls are unknown")
 
 
 _NOTICES = {

@@ -110,7 +110,7 @@ def test_counters() -> None:
         counters.take(usage(5), usage(5), None)[0],
     ]
     assert [u and u.input_tokens for u in told] == [10, None, None, 12, None, 5]
-    assert counters.difference() == 0
+    assert counters.difference == 0
 
 
 TOTALS = {
@@ -140,3 +140,57 @@ def test_calls_without_counts_are_of_unknown_length(tmp_path: Path) -> None:
     assert read.column("input_tokens") == [12091, None, None, None, None, None, None]
     read = Read(tmp_path / "events", shared("codex/agtrace/codex_subagent_matched.jsonl"))
     assert read.column("input_tokens") == [None]
+
+
+def _turns(*payloads: tuple[str, dict[str, object]]) -> list[dict[str, object]]:
+    meta: tuple[str, dict[str, object]] = ("session_meta", {"id": "s"})
+    return [
+        {"timestamp": f"2026-03-13T03:00:{at:02}Z", "type": kind, "payload": payload}
+        for at, (kind, payload) in enumerate((meta, *payloads))
+    ]
+
+
+def _said(text: str) -> tuple[str, dict[str, object]]:
+    content = [{"type": "output_text", "text": text}]
+    return "response_item", {"type": "message", "role": "assistant", "content": content}
+
+
+def _event(kind: str, **fields: object) -> tuple[str, dict[str, object]]:
+    return "event_msg", {"type": kind, **fields}
+
+
+def _shown(kind: str, text: str) -> tuple[str, dict[str, object]]:
+    return _event("item_completed", item={"type": kind, "content": [{"type": "Text", "text": text}]})
+
+
+ASKED = ("response_item", {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "ask"}]})
+FILTERED = {
+    "turns end calls": [_event("user_message", message="ask"), _said("a"), _event("task_complete")] * 3,
+    "the next turn's start ends a call": [_event("task_started"), _event("user_message", message="ask"), _said("a")]
+    * 3,
+    "items and the events that repeat them": [ASKED, _event("user_message", message="ask"), _said("a")] * 3,
+    "events first": [_event("user_message", message="ask"), ASKED, _said("a"), _event("agent_message", message="a")]
+    * 3,
+    "events alone": [_event("user_message", message="ask"), _event("agent_message", message="a")] * 3,
+    "completed items": [_shown("UserMessage", "ask"), _shown("AgentMessage", "a"), _event("turn_complete")] * 3,
+}
+
+
+@pytest.mark.parametrize("kind", FILTERED)
+def test_without_counters_turns_and_messages_end_calls(kind: str, tmp_path: Path) -> None:
+    read = Read(tmp_path, lines(tmp_path, "rollout.jsonl", *_turns(*FILTERED[kind])))
+    assert read.requests.height == 3
+    assert read.roles(0) == {"user"}  # no item has the prompt's text where only an event has it
+    assert read.column("prefix_tokens") == [3, 7, 11]
+
+
+def test_a_lane_that_was_under_way_before_the_log_began(tmp_path: Path) -> None:
+    def usage(tokens: int) -> dict[str, int]:
+        return {"input_tokens": tokens, "output_tokens": 0}
+
+    counters = Counters()
+    for total, last in ((1000, 1000), (90000, 1200), (1000, 1000), (2500, 1500), (91800, 1800)):
+        counters.take(usage(last), usage(total), None)
+    assert counters.difference == 0
+    counters.take(usage(1), usage(95000), None)
+    assert counters.difference == 95000 - 91800 - 1

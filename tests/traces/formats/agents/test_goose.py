@@ -16,7 +16,7 @@ LENGTHS = [len("List"), len('ListI look.shell{"command":"ls"}a.py')]
 
 def test_lines(tmp_path: Path) -> None:
     read = Read(tmp_path, HERE / "session.jsonl")
-    assert read.column("input_tokens") == LENGTHS
+    assert (read.column("prefix_tokens"), read.column("input_tokens")) == (LENGTHS, [None, None])
     assert read.column("trigger") == ["user", "tool"]
     assert read.column("work") == ["execute", "other"]
     assert read.column("duration_s") == [2.0, 2.0]
@@ -49,7 +49,8 @@ def test_the_database(tmp_path: Path) -> None:
     base.close()
     read = Read(tmp_path, tmp_path / "sessions.db")
     assert read.receipt["formats"] == {"goose": 1}
-    assert (read.column("input_tokens"), read.column("model")) == (LENGTHS, ["gpt-5", "gpt-5"])
+    assert (read.column("prefix_tokens"), read.column("model")) == (LENGTHS, ["gpt-5", "gpt-5"])
+    assert read.column("input_tokens") == [None, None]  # the session's own total is not what is visible here
 
 
 def test_a_compaction_starts_again_and_what_it_hid_was_in_the_prompts_before(tmp_path: Path) -> None:

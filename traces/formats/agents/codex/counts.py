@@ -1,8 +1,8 @@
-"""Codex's token counters: which of them tell a new call, and whether the calls add up to the totals."""
+"""Codex's token counters: which of them report a new call, and whether the calls add up to the totals."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from traces.transcripts.parts import tokens_of
 from traces.usage.rules import Usage, normalise
@@ -17,15 +17,13 @@ class Counters:
         self.total: tuple[Any, ...] | None = None
         self.last: tuple[Any, ...] | None = None
         self.responses: set[str] = set()
-        self.summed = 0
-        self.base = 0
-        self.own = 0
+        self._lanes: list[_Lane] = []  # the one that grew last at the end
 
     def take(self, last: Any, total: Any, response: str | None) -> tuple[Usage | None, str]:
         """The usage of a new call (None: nothing new) and what identifies it among the copies of its thread.
 
         `total` only grows with a call, so an unchanged one is a repeat. It may fall (a reset at a compaction); then
-        the call is told by `last`, never by a difference.
+        the call's counts are those of `last`, never a difference.
 
         Raises:
             ValueError: the counters are no counts.
@@ -36,20 +34,20 @@ class Counters:
         latest = _values(last) if isinstance(last, dict) else None
         if response is not None and response in self.responses:
             return None, ""
-        if now is not None and now == self.total:
+        if now is not None and (now == self.total or any(lane.values == now for lane in self._lanes)):
             if response is not None:
                 self.responses.add(response)
             return None, ""
         if now is None and response is None and latest is not None and latest == self.last and self.total is not None:
             return None, ""
         usage = normalise(last, "openai") if isinstance(last, dict) else self._difference(now)
-        before, self.total, self.last = self.total, now if now is not None else self.total, latest
+        self.total, self.last = now if now is not None else self.total, latest
         if response is not None:
             self.responses.add(response)
         if not usage.input_tokens and not usage.output_tokens:
             return None, ""
         if now is not None:
-            self._add_up(before, now, usage)
+            self._add_up(now, (usage.input_tokens or 0) + (usage.output_tokens or 0))
         return usage, f"{now}:{latest}" if now is not None or response is None else response
 
     def _difference(self, now: tuple[Any, ...] | None) -> Usage:
@@ -59,15 +57,33 @@ class Counters:
             return Usage()
         return Usage(grown[0], grown[1], None, grown[2], grown[3], "codex")
 
-    def _add_up(self, before: tuple[Any, ...] | None, now: tuple[Any, ...], usage: Usage) -> None:
-        if before is not None and (now[0] or 0) < (before[0] or 0):
-            self.base += self.own  # the counter started again
-        self.own = (now[0] or 0) + (now[2] or 0)
-        self.summed += (usage.input_tokens or 0) + (usage.output_tokens or 0)
+    def _add_up(self, now: tuple[Any, ...], call: int) -> None:
+        """Continue the lane whose total grew by just this call; without one, a lane starts, or some calls are missing.
 
+        A lane that starts while another continues later was under way before the log began: nothing is missing.
+        """
+        total = (now[0] or 0) + (now[2] or 0)
+        at = next((at for at, lane in enumerate(self._lanes) if lane.total + call == total), None)
+        if at is None:
+            before = self._lanes[-1].total if self._lanes and total >= self._lanes[-1].total else 0
+            self._lanes.append(_Lane(now, total, total - before - call))
+            return
+        continued = self._lanes.pop(at)
+        self._lanes[at:] = [lane._replace(missing=0) for lane in self._lanes[at:]]
+        self._lanes.append(continued._replace(values=now, total=total))
+
+    @property
     def difference(self) -> int:
-        """Input and output tokens of the source's totals beyond those of its calls."""
-        return self.base + self.own - self.summed
+        """Input and output tokens of the source's running totals beyond those of its calls."""
+        return sum(lane.missing for lane in self._lanes)
+
+
+class _Lane(NamedTuple):
+    """A running total (each rate limit has one): its counts, input and output tokens, tokens of calls not seen."""
+
+    values: tuple[Any, ...]
+    total: int
+    missing: int
 
 
 def _values(usage: dict[str, Any]) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from traces.formats.agents.codex.counts import Counters
 from traces.records import Context, Note, Record, Session
 from traces.source.sources import parse_json
+from traces.transcripts.echoes import Echoes, Event
 from traces.transcripts.ledger import Ledger, objects
 from traces.transcripts.parts import Part, PartMaker, as_dict, as_list, dump, kind_of, plain, seconds, text_of
 from traces.transcripts.requests import records_of
@@ -32,6 +33,18 @@ SUMMARY = {
     "notes": "built-in tool schemas and encrypted reasoning are not logged: they are unobserved. Repeated counters are "
     "counted once; a fork's copy of its parent belongs to the parent",
 }
+
+_SPEAKERS = {
+    "user_message": "user",
+    "agent_message": "assistant",
+    "agent_reasoning": "reasoning",
+    "UserMessage": "user",
+    "AgentMessage": "assistant",
+    "Reasoning": "reasoning",
+}
+"""Events (and items of `item_completed` events) that show a message to a person, and who speaks."""
+
+_BOUNDARIES = {"task_started", "turn_started", "task_complete", "turn_complete", "turn_aborted"}
 
 _CALLS = {
     "function_call",
@@ -75,8 +88,8 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     rollout.end()
     yield from rollout.spawned
     yield from records_of([rollout.thread], context, ledger, reports_usage=True)
-    difference = rollout.counters.difference()
-    if difference:
+    if rollout.counters.difference:
+        difference = rollout.counters.difference
         yield Note(f"codex: the source's own total differs from its calls' sum by {difference:,} tokens")
 
 
@@ -91,8 +104,7 @@ class _Rollout:
         self.start_ordinal = 0
         self.model: str | None = None
         self.spawned: list[Session] = []
-        self.events: list[tuple[int, str, str, float | None]] = []
-        self.items = False
+        self.echoes = Echoes(ledger)
         self.meta_used = False
 
     def line(self, ordinal: int, line: dict[str, Any]) -> None:
@@ -165,16 +177,19 @@ class _Rollout:
 
     def _item(self, ordinal: int, item: dict[str, Any], at_s: float | None) -> None:
         kind, thread = kind_of(item), self.thread
-        self.items = True
         if kind == "message" and item.get("role") != "assistant":
+            self.echoes.message("user", item.get("content"))
             if thread.answered and not thread.after:
                 self._close(ordinal, at_s)
             thread.add_input(self._parts(item), at_s, "user")
         elif kind in _RESULTS or kind == "agent_message":
             thread.add_input(self._parts(item), at_s, "tool")
         elif kind in ("message", "reasoning", "compaction", "compaction_summary") or kind in _CALLS:
+            role = "reasoning" if kind == "reasoning" else "assistant"
+            self.echoes.message(role, item.get("content"))
             if thread.after:
                 self._close(ordinal, None)  # an answer after a result: the call before was never counted
+            self._prompted()
             thread.add_reply(self._parts(item), [_tool(item)] if kind in _CALLS else [], at_s)
         else:
             self.ledger.ignore("no part of a prompt")
@@ -208,8 +223,16 @@ class _Rollout:
             self._count(ordinal, last, info.get("total_token_usage"), at_s, line, {})
         elif kind == "turn.completed" and isinstance(event.get("usage"), dict):
             self._count(ordinal, event["usage"], None, at_s, line, {})
-        elif kind in ("user_message", "agent_message", "agent_reasoning"):
-            self.events.append((ordinal, str(kind), plain(event.get("message") or event.get("text")), at_s))
+        elif kind in _SPEAKERS:
+            text = plain(event.get("message") or event.get("text"))
+            self.echoes.event(Event(ordinal, _SPEAKERS[kind], text, at_s))
+        elif kind == "item_completed" and kind_of(event.get("item")) in _SPEAKERS:
+            item = as_dict(event.get("item"))
+            text = plain(item.get("content", item.get("summary_text")))
+            self.echoes.event(Event(ordinal, _SPEAKERS[kind_of(item)], text, at_s))
+        elif kind in _BOUNDARIES:
+            self._end_turn(ordinal)
+            self.ledger.ignore("the start or end of a turn")
         elif kind == "thread_rolled_back":
             self._roll_back(event.get("num_turns"))
             self.ledger.used += 1
@@ -241,6 +264,9 @@ class _Rollout:
             self.thread.reply, self.thread.tools, self.thread.after = [], [], []
             return
         self.ledger.used += 1
+        self._prompted()
+        for heard in self.echoes.take("assistant", "reasoning"):
+            self._said(heard)
         self._close(ordinal, at_s, usage=usage, dedupe_key=f"codex:{self.family or self.thread.key}:{key}")
 
     def _close(self, ordinal: int, at_s: float | None, **fields: Any) -> None:
@@ -257,25 +283,34 @@ class _Rollout:
             at = at.parent
         self.thread.rewind(at)
 
-    def end(self) -> None:
-        """Close what is open; a file with events only tells its calls by them."""
-        thread, ledger = self.thread, self.ledger
-        if self.items or thread.turns:
-            ledger.duplicate("an event that repeats an item", len(self.events))
-            if thread.answered:
-                self._close(thread.turns[-1].ordinal + 1 if thread.turns else 1, None)
-            return
-        for ordinal, kind, text, at_s in self.events:
-            ledger.used += 1
-            if kind == "user_message":
-                thread.add_input([self.make.text("user", text)], at_s)
-                continue
-            reasoning = kind == "agent_reasoning"
-            thread.add_reply([self.make.text("reasoning" if reasoning else "assistant", text)], [], at_s)
-            if not reasoning:
-                self._close(ordinal, at_s)
+    def _prompted(self) -> None:
+        """A person's messages that only events tell are part of the prompt that is answered next."""
+        for heard in self.echoes.take("user"):
+            self.thread.add_input([self.make.text("user", heard.text)], heard.at_s)
+
+    def _said(self, heard: Event) -> None:
+        self.thread.add_reply([self.make.text(heard.role, heard.text)], [], heard.at_s)
+
+    def _end_turn(self, ordinal: int) -> None:
+        """A turn's last call ends with it. Of answers that only events tell, each message is a call's."""
+        thread = self.thread
         if thread.answered:
-            self._close(self.events[-1][0], None)
+            self._prompted()
+            self._close(ordinal, None)
+        for heard in self.echoes.take("user", "assistant", "reasoning"):
+            if heard.role == "user":
+                thread.add_input([self.make.text("user", heard.text)], heard.at_s)
+                continue
+            self._said(heard)
+            if heard.role == "assistant":
+                self._close(heard.ordinal, heard.at_s)
+        if thread.answered:
+            self._close(ordinal, None)
+        self.echoes.end_turn()
+
+    def end(self) -> None:
+        """No more lines."""
+        self._end_turn(self.thread.turns[-1].ordinal + 1 if self.thread.turns else 1)
 
 
 def _tool(item: dict[str, Any]) -> str:
