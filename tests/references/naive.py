@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from analysis.store import arrivals
-from tests.places import ROOT
-
-SHARED = ROOT.parent / "shared"
+from tests.places import SHARED
 
 
 class Tree(NamedTuple):

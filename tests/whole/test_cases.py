@@ -13,11 +13,9 @@ from analysis.headline.curves import curve
 from analysis.headline.report import report
 from analysis.store.question import Question
 from analysis.store.warehouse import Warehouse, open_dataset
-from tests.places import SHARED, needs_shared
+from tests.places import SHARED
 from traces.dataset.layout import Dataset
 from traces.intake.ingest import Options, ingest
-
-pytestmark = needs_shared
 
 
 def case(number: str) -> Path:

@@ -16,10 +16,8 @@ from analysis.headline.curves import curve
 from analysis.headline.report import report
 from analysis.store.question import Question
 from analysis.store.warehouse import Warehouse, open_dataset
-from tests.places import SHARED, needs_shared
+from tests.places import SHARED
 from traces.intake.ingest import Options, ingest
-
-pytestmark = needs_shared
 
 WEKA = SHARED / "traces" / "kv_cache_tester_100"
 

@@ -17,16 +17,15 @@ import pytest
 from analysis.headline.report import report
 from analysis.store.question import Question
 from analysis.store.warehouse import open_dataset
-from tests.places import ROOT
+from tests.places import SHARED
 from traces.dataset.layout import Dataset
 from traces.digests import KeyedDigest
 from traces.formats.claude_code.lines import Line, LineParser
 from traces.intake.ingest import ingest
 from traces.intake.reading import LazyTokenizer, Options, context_of
 
-TRACES = ROOT.parent / "shared" / "traces"
+TRACES = SHARED / "traces"
 FILE = TRACES / "ORACLES.tsv"
-pytestmark = pytest.mark.skipif(not FILE.is_file(), reason="the shared traces are not there")
 
 
 class Row(NamedTuple):

@@ -216,8 +216,6 @@ def test_steps_do_not_grow_with_the_turns(turns: int) -> None:
 @pytest.mark.parametrize("block", [64, 256])
 def test_published_sessions_staggered_by_600_seconds(block: int) -> None:
     trace = naive.weka_trace()
-    if trace is None:
-        pytest.skip("the published traces are not beside this checkout")
     golden = json.loads((naive.SHARED / "golden.json").read_text())[
         f"kv_cache_tester_100, staggered:600, block {block}"
     ]

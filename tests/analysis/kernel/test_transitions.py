@@ -162,8 +162,6 @@ def test_trajectory_type_is_the_most_hostile_transition() -> None:
 
 def test_published_sessions() -> None:
     trace = naive.weka_trace()
-    if trace is None:
-        pytest.skip("the published traces are not beside this checkout")
     golden = json.loads((naive.SHARED / "golden.json").read_text())["kv_cache_tester_100, staggered:600, block 64"]
     model = arrivals.parse("staggered:600")
     count = len(trace.session)

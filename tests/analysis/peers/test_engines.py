@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from analysis.peers.engines import sglang, vllm
 from analysis.peers.engines.paths import BlockPaths, block_paths
-from tests.places import ROOT, SAMPLES
+from tests.places import SAMPLES, SHARED
 from tests.references.engine_trace import TokenTree, trace_arrays
 
 ENGINES = SAMPLES / "engines"
-SHARED = ROOT.parent / "shared" / "engines"
+RECORDED = SHARED / "engines"
 EXPECTED = json.loads((ENGINES / "expected.json").read_text())
 
 
@@ -98,9 +98,7 @@ def test_sglang_equals_the_recorded_cache(agents: dict[str, np.ndarray], page: i
 
 
 def test_samples_are_the_recorded_trace(agents: dict[str, np.ndarray]) -> None:
-    if not SHARED.is_dir():
-        pytest.skip("the trace generator is not beside this checkout")
-    spec = importlib.util.spec_from_file_location("gen_trace", SHARED / "gen_trace.py")
+    spec = importlib.util.spec_from_file_location("gen_trace", RECORDED / "gen_trace.py")
     assert spec is not None
     assert spec.loader is not None
     gen = importlib.util.module_from_spec(spec)

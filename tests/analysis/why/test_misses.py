@@ -135,8 +135,6 @@ def test_roles_of_first_seen_tokens_are_those_of_their_nodes(prompts: list[str |
 @pytest.mark.parametrize("block", [64, 256])
 def test_published_sessions_equal_the_replay_block_by_block(block: int) -> None:
     trace = naive.weka_trace()
-    if trace is None:
-        pytest.skip("the published sessions are not beside the checkout")
     tree = trace.tree
     when, order = arrivals.apply(arrivals.parse("staggered:600"), *naive.weka_arrivals(trace))
     paths = heavy_paths(tree.parent, tree.start)

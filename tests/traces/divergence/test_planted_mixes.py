@@ -28,8 +28,6 @@ def test_mixed_causes_in_every_way_to_write_a_prompt(tmp_path: Path, dialect: st
 
 
 def test_mixed_causes_in_real_conversations(tmp_path: Path) -> None:
-    if not SFT.is_file():
-        pytest.skip("the public transcripts are not beside the checkout")
     real = [turns_of(json.loads(line)["messages"]) for line in SFT.read_text().splitlines()]
     made = mix(72, 4, dict.fromkeys(KINDS, 0.08), "chat", real)
     labels, lost = found_labels(made.rows, tmp_path, "o200k_base")

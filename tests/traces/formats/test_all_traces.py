@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.places import ROOT, SAMPLES
+from tests.places import SAMPLES, SHARED
 from traces.intake.ingest import ingest
 from traces.intake.registry import READERS
 
-TRACES = ROOT.parent / "shared" / "traces"
-needs_traces = pytest.mark.skipif(not TRACES.is_dir(), reason="the shared traces are not there")
+TRACES = SHARED / "traces"
 
 UNKNOWN = "not recognised as any format"
 REFUSED = {
@@ -81,7 +80,6 @@ def _adds_up(receipt: dict[str, Any]) -> None:
     assert receipt["requests"] <= records["used"]
 
 
-@needs_traces
 @pytest.mark.parametrize("folder", _folders())
 def test_every_file_is_read_or_refused_with_its_reason(folder: str) -> None:
     place = TRACES / folder
@@ -104,7 +102,6 @@ def test_every_file_is_read_or_refused_with_its_reason(folder: str) -> None:
                 assert list(receipt["formats"]) == [FORMATS.get(folder, folder)], name
 
 
-@needs_traces
 @pytest.mark.parametrize(
     ("folder", "requests"),
     [("opencode/storage_legacy", 1), ("opencode/storage_v2", 3), ("openhands_llm_logs", 6), ("other_agents/grok", 3)],

@@ -10,11 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.places import ROOT
+from tests.places import SHARED
 from traces.text import tokens
 from traces.text.tokens import load_tokenizer
-
-SHARED = ROOT.parent / "shared"
 
 
 def test_known_ids_of_both_vocabularies() -> None:
@@ -122,8 +120,6 @@ def test_local_tokenizer_json(tmp_path: Path) -> None:
 
 def test_case_22_special_tokens_and_long_runs() -> None:
     case = SHARED / "cases" / "22-special-tokens-and-long-runs"
-    if not case.is_dir():
-        pytest.skip("the shared cases are not beside this checkout")
     expected = json.loads((case / "expected.json").read_text())
     prompts = [json.loads(line)["prompt"] for line in (case / "input.jsonl").read_text().splitlines()]
     assert len(prompts) == expected["requests"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.benchmarks.reading.claude_code import prompt_paths, shared_tokens, warm_pairs
-from tests.places import ROOT, SAMPLES
+from tests.places import SAMPLES, SHARED
 from traces.digests import KeyedDigest
 from traces.formats.claude_code import reader as claude_code
 from traces.records import Context, Record, Reject, Request, Session, Skipped
@@ -20,7 +20,6 @@ from traces.text.tokens import load_tokenizer
 from traces.text.tools import CLASSES, classify
 
 CLAUDE_SAMPLES = SAMPLES / "claude_code"
-SHARED = ROOT.parent / "shared"
 ORACLES = SHARED / "traces" / "ORACLES.tsv"
 
 
@@ -475,7 +474,6 @@ def _oracles() -> Iterator[tuple[str, dict[str, str]]]:
     yield from sorted(files.items())
 
 
-@pytest.mark.skipif(not ORACLES.is_file(), reason="the shared traces are not beside this checkout")
 @pytest.mark.parametrize(("path", "oracle"), list(_oracles()))
 def test_oracles(path: str, oracle: dict[str, str]) -> None:
     file = SHARED / "traces" / path
@@ -499,7 +497,6 @@ def test_oracles(path: str, oracle: dict[str, str]) -> None:
     prompt_tokens(requests)
 
 
-@pytest.mark.skipif(not ORACLES.is_file(), reason="the shared traces are not beside this checkout")
 def test_warm_reads_are_predicted_to_a_thousandth() -> None:
     pairs: list[tuple[int, int, int]] = []
     for path, _ in _oracles():
@@ -512,7 +509,6 @@ def test_warm_reads_are_predicted_to_a_thousandth() -> None:
     assert abs(predicted.sum() - cached.sum()) / prompt.sum() <= 0.001
 
 
-@pytest.mark.skipif(not ORACLES.is_file(), reason="the shared traces are not beside this checkout")
 def test_five_parallel_side_chains_find_their_task() -> None:
     path = next(SHARED.glob("traces/claude_code/dk/fe5e1c67*.jsonl"))
     sessions = sessions_of(read(path)).values()

@@ -12,13 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.places import ROOT, SAMPLES
+from tests.places import SAMPLES, SHARED
 from traces.dataset.layout import Dataset
 from traces.intake.ingest import Options, ingest
 from traces.intake.registry import READERS, reader
-
-SHARED = ROOT.parent / "shared"
-needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not beside the project")
 
 
 def read(path: Path, tmp_path: Path, **options: Any) -> tuple[dict[str, Any], pl.DataFrame, Dataset]:
@@ -78,7 +75,6 @@ def test_samples_are_told_apart(name: str) -> None:
 # Mooncake -------------------------------------------------------------------------------------------------------
 
 
-@needs_shared
 def test_published_figures_of_mooncakes_synthetic_trace(tmp_path: Path) -> None:
     receipt, requests, dataset = read(SHARED / "traces" / "mooncake" / "synthetic_trace.jsonl", tmp_path)
     tree = dataset.read("prefixes")
@@ -92,7 +88,6 @@ def test_published_figures_of_mooncakes_synthetic_trace(tmp_path: Path) -> None:
     assert ceiling(dataset, 512) / total == pytest.approx(0.65043, abs=1e-5)
 
 
-@needs_shared
 def test_published_hit_rates_of_weka_sessions(tmp_path: Path) -> None:
     with (SHARED / "traces" / "kv_cache_tester_oracle_share.tsv").open() as file:
         published = list(csv.DictReader(file, delimiter="\t"))
@@ -156,7 +151,6 @@ def test_bailian_conversations_follow_parents(tmp_path: Path) -> None:
     assert any(warning.startswith("1 rows continue a conversation") for warning in receipt["warnings"])
 
 
-@needs_shared
 @pytest.mark.parametrize("name", ["mooncake", "bailian"])
 def test_the_unit_belongs_to_the_format(tmp_path: Path, name: str) -> None:
     folder = SHARED / "cases" / "02-mooncake-ms-vs-bailian-s"
@@ -224,7 +218,6 @@ def test_agentic_mooncake(tmp_path: Path, name: str, ignored: int) -> None:
 # Tair, Baseten, Applied Compute ---------------------------------------------------------------------------------
 
 
-@needs_shared
 def test_tair_look_ups(tmp_path: Path) -> None:
     folder = SHARED / "traces" / "tair_kvcache_trace"
     _, requests, dataset = read(folder / "optimizer_trace_example_trace.jsonl", tmp_path)
@@ -300,7 +293,6 @@ def test_lengths_of_turns_add_up(tmp_path: Path) -> None:
     assert ceiling(dataset, 1) == 1000 + 1250
 
 
-@needs_shared
 def test_servegen_is_refused_with_the_next_step() -> None:
     for path in (SHARED / "traces" / "servegen").iterdir():
         receipt = ingest([str(path)], None, Options())

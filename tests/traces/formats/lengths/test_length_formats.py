@@ -9,12 +9,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.places import ROOT, SAMPLES
+from tests.places import SAMPLES, SHARED
 from traces.dataset.layout import Dataset
 from traces.intake.ingest import Options, ingest
-
-SHARED = ROOT.parent / "shared"
-needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not beside the project")
 
 
 def read(path: Path, tmp_path: Path, **options: Any) -> tuple[dict[str, Any], pl.DataFrame]:
@@ -44,7 +41,6 @@ def test_lengths_say_why_there_is_no_hit_rate(tmp_path: Path, name: str) -> None
     assert receipt["block_size"] is None
 
 
-@needs_shared
 def test_published_lengths(tmp_path: Path) -> None:
     azure, _ = read(SHARED / "traces" / "azure_llm" / "AzureLLMInferenceTrace_code.csv", tmp_path / "a")
     assert (azure["formats"], azure["requests"]) == ({"azure_llm": 1}, 8819)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.places import ROOT
+from tests.places import SHARED
 from traces.dataset.layout import Dataset
 from traces.digests import KeyedDigest
 from traces.formats.table.columns import checked_mapping, resolve
@@ -23,8 +23,7 @@ from traces.intake.ingest import Options, ingest
 from traces.records import Context
 from traces.text.tokens import load_tokenizer
 
-CASES = ROOT.parent / "shared" / "cases"
-needs_cases = pytest.mark.skipif(not CASES.is_dir(), reason="the shared cases are not beside the project")
+CASES = SHARED / "cases"
 
 
 def read(path: Path, tmp_path: Path, **options: Any) -> tuple[dict[str, Any], pl.DataFrame, Dataset]:
@@ -54,7 +53,6 @@ def case(number: str) -> tuple[Path, dict[str, Any]]:
     return folder / "input.jsonl", json.loads((folder / "expected.json").read_text())
 
 
-@needs_cases
 def test_anthropic_input_is_read_creation_and_rest(tmp_path: Path) -> None:
     path, expected = case("10")
     receipt, requests, _ = read(path, tmp_path)
@@ -63,7 +61,6 @@ def test_anthropic_input_is_read_creation_and_rest(tmp_path: Path) -> None:
     assert requests["cache_read_tokens"].sum() == expected["cached_input_tokens"]
 
 
-@needs_cases
 def test_providers_may_be_mixed_and_unknown_is_not_zero(tmp_path: Path) -> None:
     path, expected = case("12")
     receipt, requests, _ = read(path, tmp_path)
@@ -76,7 +73,6 @@ def test_providers_may_be_mixed_and_unknown_is_not_zero(tmp_path: Path) -> None:
     assert known.height == expected["cache_known_requests"]
 
 
-@needs_cases
 @pytest.mark.parametrize("zone", ["UTC", "America/Los_Angeles", "Asia/Kolkata"])
 def test_offsets_are_honoured(tmp_path: Path, zone: str) -> None:
     path, expected = case("16")
@@ -86,7 +82,6 @@ def test_offsets_are_honoured(tmp_path: Path, zone: str) -> None:
     assert dict(found.rows()) == expected["by_day"][zone]
 
 
-@needs_cases
 @pytest.mark.parametrize("tokenizer", ["bytes", "o200k_base"])
 def test_special_tokens_are_text(tmp_path: Path, tokenizer: str) -> None:
     path, expected = case("22")
@@ -98,7 +93,6 @@ def test_special_tokens_are_text(tmp_path: Path, tokenizer: str) -> None:
         assert tokenizer != "bytes" or tokens == size
 
 
-@needs_cases
 def test_text_shares_to_the_token(tmp_path: Path) -> None:
     path, expected = case("23")
     receipt, _, dataset = read(path, tmp_path)
