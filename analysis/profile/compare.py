@@ -1,7 +1,7 @@
 """Two workloads side by side: figures, differences with intervals, and what makes them hard to compare.
 
-Each side is a dataset or a profile. Intervals of the two sides come from resampling their top-level sessions (Poisson
-bootstrap, as profiles publish them); that of the difference from both, taken as independent.
+Each side is a dataset or a profile. Intervals of the two sides come from resampling their top-level sessions, as in
+profiles; that of the difference from both, taken as independent.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ DURATION_RATIO = 2.0
 
 MEANING = {
     "difference": "b - a",
-    "interval": "95 %, null where a side has none: each side by resampling its top-level sessions whole (Poisson "
-    "bootstrap), the difference from both as independent samples (Zou and Donner 2008)",
+    "interval": "95 %, null where a side has none: each side by resampling its top-level sessions whole "
+    "(bootstrap), the difference from both as independent samples (Zou and Donner 2008)",
     "verdict": "differs where the interval does not hold 0",
 }
 

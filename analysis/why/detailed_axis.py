@@ -8,16 +8,12 @@ import polars as pl
 
 from analysis.store.question import AXES, BadQuestion, Question
 from analysis.store.warehouse import Warehouse
+from analysis.why.causes import CAUSES
 from analysis.why.misses import Misses, by_group
 from analysis.why.transition_losses import detailed
 
 DETAILED = "transition_detail"
 """The axis of `analysis.why.transition_losses.detailed`: warm and cold starts, sub-agents, side requests, …"""
-
-_SUMS = (
-    "prefix_tokens", "hit", "in_flight", "routing", "ttl", "capacity", "block_rounding", "rewritten", "first_seen",
-    "lost_tokens",
-)  # fmt: skip
 
 
 def check_miss_axis(axis: str) -> str:
@@ -53,7 +49,7 @@ def grouped_misses(warehouse: Warehouse, question: Question, found: Misses, axis
         .agg(
             pl.len().cast(pl.Int64).alias("requests"),
             pl.col("session").drop_nulls().n_unique().cast(pl.Int64).alias("sessions"),
-            pl.col(*_SUMS).sum(),
+            pl.col("prefix_tokens", *CAUSES, "lost_tokens").sum(),
         )
         .sort("group")
     )

@@ -10,10 +10,9 @@ import polars as pl
 from analysis.kernel.reuse import reuse
 from analysis.store.question import Question
 from analysis.store.warehouse import Warehouse
-from analysis.why.changed.marks import Change
-from analysis.why.changed.tree import changed_tree
-from analysis.why.miss_causes import lost_history
-from analysis.why.misses import matches
+from analysis.why.edited.marks import Change
+from analysis.why.edited.tree import changed_tree
+from analysis.why.matches import lost_history, matches
 
 BRANCHING = ("first", "fork", "rewind")
 """Transitions that continue another prompt than the session's last. They part from it and lose nothing by that, unless
@@ -36,7 +35,7 @@ def parted(warehouse: Warehouse, question: Question) -> pl.DataFrame:
 
     Returns:
         Columns of the table `divergences` with kind filled by the transition where it is not known, and row,
-        previous_row, session (codes), lost_tokens (`analysis.why.miss_causes.lost_history`).
+        previous_row, session (codes), lost_tokens (`analysis.why.matches.lost_history`).
     """
     prepared = warehouse.prepare(question)
     loaded, kinds = warehouse.loaded(), warehouse.kinds()

@@ -57,7 +57,7 @@ def provider_intervals(warehouse: Warehouse, question: Question, found: Misses, 
 
 
 def what_if_intervals(warehouse: Warehouse, question: Question, found: Misses, table: pl.DataFrame) -> pl.DataFrame:
-    """`table` (`analysis.why.what_ifs.what_if_table`) with low and high of each hit rate.
+    """`table` (`analysis.why.edited.what_ifs.what_if_table`) with low and high of each hit rate.
 
     Null where a row's hits are not at hand by request: changed workloads and cached replies.
     """

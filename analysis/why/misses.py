@@ -10,25 +10,16 @@ import polars as pl
 import xxhash
 from numpy.typing import NDArray
 
-from analysis.store import arrivals as arrival_models
-from analysis.store.question import BadQuestion, Question
-from analysis.store.warehouse import Prepared, Warehouse
-from analysis.why.caches.asked import Cache
-from analysis.why.miss_causes import (
-    REWRITING,
-    Depths,
-    Matches,
-    Rows,
-    causes,
-    causes_as_defined,
-    depths,
-    first_seen_roles,
-    longest_matches,
-    lost_history,
-)
+from analysis.peers.defined_hits import defined_hits
+from analysis.store.question import Question
+from analysis.store.warehouse import Warehouse
+from analysis.why.attribution import causes, causes_as_defined
+from analysis.why.caches.cache import Cache, check_cache
+from analysis.why.caches.depths import cache_depths
+from analysis.why.causes import REWRITING
+from analysis.why.first_seen import first_seen_roles
+from analysis.why.matches import lost_history, matches
 from traces.records import ROLES
-
-INSERTS = ("arrival", "finish")
 
 LAYOUT = 2
 """Of the kept causes: files of another one are not read."""
@@ -61,7 +52,7 @@ def misses(warehouse: Warehouse, question: Question, cache: Cache | None = None)
     """
     cache = cache or Cache()
     prepared = warehouse.prepare(question)
-    _check(warehouse, prepared, cache)
+    check_cache(warehouse, prepared, cache)
     loaded, kinds = warehouse.loaded(), warehouse.kinds()
     count = len(loaded.leaf)
     known = loaded.leaf >= 0
@@ -70,13 +61,15 @@ def misses(warehouse: Warehouse, question: Question, cache: Cache | None = None)
     previous = kinds["previous_row"].to_numpy().astype(np.int64)
     before = np.where((previous >= 0) & known, prefix[np.maximum(previous, 0)], 0)
     rewrote = kinds["transition"].is_in(list(REWRITING)).fill_null(False).to_numpy()
-    notes: list[str] = []
+    notes: tuple[str, ...] = ()
     rewritten_end = np.where(rewrote, np.minimum(prefix, before), 0)
     if question.definition == "tracetower":
-        split = _split(warehouse, prepared, cache, prefix, found.tokens, rewritten_end, notes)
+        deep = cache_depths(warehouse, prepared, cache)
+        notes = deep.notes
+        split = causes(
+            prefix, found.tokens, prepared.block_size, deep.shared, deep.replica, deep.running, rewritten_end
+        )
     else:
-        from analysis.peers.defined_hits import defined_hits
-
         ceiling, hit = defined_hits(warehouse, question, cache.capacity_tokens)
         split = causes_as_defined(prefix, found.tokens, ceiling, hit, rewritten_end)
     rows = pl.DataFrame(
@@ -95,42 +88,7 @@ def misses(warehouse: Warehouse, question: Question, cache: Cache | None = None)
         part = file.with_name(f".{secrets.token_hex(4)}.{file.name}")
         rows.write_parquet(part)
         part.replace(file)
-    return Misses(rows, _roles(loaded, split["first_seen"]), tuple(notes), str(file))
-
-
-def _split(
-    warehouse: Warehouse,
-    prepared: Prepared,
-    cache: Cache,
-    prefix: Rows,
-    match_tokens: Rows,
-    rewritten_end: Rows,
-    notes: list[str],
-) -> dict[str, Rows]:
-    """The causes in an LRU cache as this program defines it; adds to `notes` what it had to assume."""
-    loaded, block, count = warehouse.loaded(), prepared.block_size, len(prefix)
-    capacity = None if cache.capacity_tokens is None else cache.capacity_tokens // block
-    total = None if capacity is None else capacity * (cache.replicas or 1)
-    local = running = None
-    if cache.insert == "finish":
-        from analysis.why.caches.computed_reuse import computed_at, computed_reuse
-
-        arrived = warehouse.arrived(prepared.question.arrivals)
-        computed, unknown = computed_at(loaded.requests, arrived.arrival_s)
-        if unknown:
-            notes.append(f"{unknown:,} requests of unknown duration count as computed at their arrival")
-        runs = computed_reuse(
-            loaded.paths, loaded.tree.end, loaded.leaf, arrived.order, arrived.arrival_s, computed, block
-        )
-        running = runs.running_blocks
-        shared = depths(runs.request, runs.blocks, runs.distance_blocks, runs.gap_s, count, total, cache.ttl_s)
-    else:
-        shared = _frame_depths(pl.read_parquet(prepared.runs), count, total, cache.ttl_s)
-    if cache.replicas is not None:
-        from analysis.why.caches.routed import replica_depths
-
-        local = replica_depths(warehouse, prepared.question, cache, block, capacity)
-    return causes(prefix, match_tokens, block, shared, local, running, rewritten_end)
+    return Misses(rows, _roles(loaded, split["first_seen"]), notes, str(file))
 
 
 def by_group(warehouse: Warehouse, question: Question, found: Misses, axis: str = "all") -> list[dict[str, Any]]:
@@ -142,45 +100,6 @@ def by_group(warehouse: Warehouse, question: Question, found: Misses, axis: str 
     for group, role, tokens in roles.sort("tokens", "role", descending=[True, False]).rows():
         by_role.setdefault(group, {})[role] = tokens
     return [{"axis": axis, **row, "first_seen_by_role": by_role.get(row["group"], {})} for row in frame.to_dicts()]
-
-
-def matches(warehouse: Warehouse, prepared: Prepared) -> Matches:
-    """The longest match of each prompt with anyone before it, kept in the dataset's cache."""
-    arrivals = prepared.question.arrivals
-    name = f"matches-{str(arrival_models.parse(arrivals)).replace(':', '-')}.parquet"
-    kept = warehouse.dataset.read_cache(name)
-    if kept is None:
-        loaded, arrived = warehouse.loaded(), warehouse.arrived(arrivals)
-        tree = loaded.tree
-        found = longest_matches(
-            tree.parent, tree.start, tree.end, loaded.leaf, arrived.order, arrived.arrival_s, loaded.paths
-        )
-        kept = pl.DataFrame({"tokens": found.tokens, "row": found.row})
-        warehouse.dataset.write_cache(name, kept)
-    return Matches(kept["tokens"].to_numpy(), kept["row"].to_numpy())
-
-
-def _check(warehouse: Warehouse, prepared: Prepared, cache: Cache) -> None:
-    if cache.insert not in INSERTS:
-        raise BadQuestion(f"--insert is one of {', '.join(INSERTS)}, not {cache.insert!r}")
-    if (cache.replicas is None) != (cache.policy is None):
-        raise BadQuestion("--replicas and --policy belong together: name both")
-    if prepared.question.definition != "tracetower" and cache != Cache(cache.capacity_tokens):
-        raise BadQuestion(
-            f"--definition {prepared.question.definition} has capacities only: no TTL, no replicas, no --insert finish"
-        )
-    bounded = cache.capacity_tokens is not None or cache.ttl_s is not None or cache.replicas is not None
-    if bounded or cache.insert == "finish":
-        timed = cache.ttl_s is not None or cache.insert == "finish"
-        warehouse.need_times(prepared, "why a bounded, routed or busy cache misses", seconds=timed)
-    elif not prepared.order_known:
-        warehouse.need_times(prepared, "which request met a prefix first")
-
-
-def _frame_depths(runs: pl.DataFrame, count: int, capacity: int | None, ttl_s: float | None) -> Depths:
-    gap = runs["gap_s"].fill_null(np.nan).to_numpy()
-    request, blocks, distance = (runs[name].to_numpy() for name in ("request", "blocks", "distance_blocks"))
-    return depths(request, blocks, distance, gap, count, capacity, ttl_s)
 
 
 def _roles(loaded: Any, first_seen: NDArray[np.int64]) -> pl.DataFrame:

@@ -7,12 +7,10 @@ import polars as pl
 
 from analysis.store.question import Question
 from analysis.store.warehouse import Warehouse
+from analysis.why.causes import CAUSES
 from analysis.why.misses import Misses
 from analysis.why.provider.gap import provider_losses
 from analysis.why.transition_losses import detailed
-
-CAUSES = ("hit", "in_flight", "routing", "ttl", "capacity", "block_rounding", "rewritten", "first_seen")
-"""What becomes of a prompt's tokens, in the order in which they are attributed."""
 
 
 def request_misses(warehouse: Warehouse, question: Question, found: Misses) -> pl.DataFrame:

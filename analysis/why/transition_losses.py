@@ -12,6 +12,7 @@ from analysis.kernel.transitions import TEXT_TOLERANCE_TOKENS
 from analysis.store.question import Question
 from analysis.store.warehouse import Warehouse
 from analysis.why.divergences import parted
+from analysis.why.matches import matches
 from analysis.why.misses import Misses
 
 SIDE_INPUT_TOKENS = 4000
@@ -112,8 +113,6 @@ def _in_place(warehouse: Warehouse) -> list[str | None]:
 
 def _shared(warehouse: Warehouse) -> Any:
     """Full native blocks (16 tokens of text) shared with anyone before, in recorded order."""
-    from analysis.why.misses import matches
-
     loaded = warehouse.loaded()
     prepared = warehouse.prepare(Question())
     step = np.where(loaded.native == 1, 16, loaded.native)

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
+from analysis.why.causes import CAUSES
 from app.cli import group
 from traces.intake.ingest import Options, ingest
 
-CAUSES = ("hit", "in_flight", "routing", "ttl", "capacity", "block_rounding", "rewritten", "first_seen")
 TEXT = "".join(f"line {i:04d} of the prompt\n" for i in range(100))  # 2,400 tokens of a byte
 
 
@@ -158,3 +158,36 @@ def test_ages_at_eviction_are_of_this_programs_cache(dataset: Path) -> None:
         told[name] = json.loads(result.stdout)["eviction_age"]
     assert told["vllm"] is None
     assert told["tracetower"] is not None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--show causes --remedy longer_ttl", "--show causes --most 3", "--json --show what-ifs --most 3",
+        "--show sessions --by day", "--show divergences --capacity-tokens 1M", "--show what-ifs --ttl 60",
+        "--show ages --insert finish", "--show reported --replicas 2 --policy session_hash",
+        "--per-request --show sessions", "--per-request --by day", "--per-request --remedy longer_ttl",
+        "--show reported --by transition_detail", "--show reported --by all",
+        "--definition vllm --ttl 60", "--replicas 2", "--policy session_hash",
+    ],
+)  # fmt: skip
+def test_an_option_that_would_change_nothing_is_refused(dataset: Path, options: str) -> None:
+    result = CliRunner().invoke(group, ["misses", str(dataset), *options.split(" ")])
+    assert result.exit_code == 2, result.output
+    assert len(result.stderr.strip().splitlines()[-1]) > 20
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["--json --show sessions --by day --ttl 60", "--per-request --ttl 60", "--show transitions --ttl 60",
+     "--show causes --by transition_detail --by day", "--per-request --json --show sessions --most 1"],
+)  # fmt: skip
+def test_options_that_change_something_are_answered(dataset: Path, options: str) -> None:
+    result = CliRunner().invoke(group, ["misses", str(dataset), *options.split(" ")])
+    assert result.exit_code == 0, result.output
+
+
+def test_the_query_of_causes_has_the_columns_of_the_table_of_causes(dataset: Path) -> None:
+    result = CliRunner().invoke(group, ["query", str(dataset), "misses", "axis=all", "--json"])
+    assert result.exit_code == 0, result.output
+    assert [name for name in json.loads(result.stdout)["rows"][0] if name in CAUSES] == list(CAUSES)

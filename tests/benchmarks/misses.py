@@ -16,11 +16,11 @@ from analysis.headline.eviction_age import eviction_age
 from analysis.store.question import Question
 from analysis.store.warehouse import open_dataset
 from analysis.why.divergences import divergences
+from analysis.why.edited.what_ifs import what_if_table
 from analysis.why.intervals import group_rates
 from analysis.why.misses import by_group, misses
 from analysis.why.provider.gap import provider_gap
 from analysis.why.transition_losses import transition_losses
-from analysis.why.what_ifs import what_if_table
 
 AXES = ("all", "trajectory_type", "transition", "turn", "prompt_length")
 """Whose rates get intervals; the page shows one of them at a time."""

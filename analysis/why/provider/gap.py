@@ -12,7 +12,8 @@ from analysis.kernel.transitions import TEXT_TOLERANCE_TOKENS
 from analysis.store.facts import head_ends
 from analysis.store.question import Question
 from analysis.store.warehouse import Warehouse
-from analysis.why.misses import Misses, matches
+from analysis.why.matches import matches
+from analysis.why.misses import Misses
 from analysis.why.provider.caches import rules_frame
 
 TTLS_S = (300.0, 3600.0)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from analysis.why.causes import ORDER
 from app.commands.questions.misses_sections import SECTIONS
 from app.commands.shell.command import command
 from app.commands.shell.options import dataset_argument, json_option, opened, question_of, question_options
@@ -19,12 +20,22 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+GROUPS_OF_CAUSES = {"all", "transition_detail"}
+
+
 def _shows(values: dict[str, object], *sections: str) -> bool:
     """Whether one of the sections is printed."""
     chosen = set(values["shown"] or ("all",))  # type: ignore[call-overload]
     table = values["per_request"] and not values["as_json"]
     return not table and bool(chosen & {"all", *sections})
 
+
+def _groups_requests(values: dict[str, object]) -> bool:
+    """Whether one of the axes groups whole requests, as the section reported does."""
+    return bool(set(values["axes"]) - GROUPS_OF_CAUSES)  # type: ignore[call-overload]
+
+
+CACHE = ("capacity_tokens", "ttl", "replicas", "policy", "insert")
 
 RULES = (
     needs("policy", "replicas"),
@@ -33,12 +44,37 @@ RULES = (
             "--most and --remedy choose sessions: they mean nothing unless the section sessions is shown"),
     only_if(("axes",), lambda v: bool(v["as_json"]) or _shows(v, "causes", "reported"),
             "--by groups the sections causes and reported: it means nothing unless one of them is shown"),
+    only_if(CACHE, lambda v: bool(v["as_json"] or v["per_request"]) or v["out"] is not None
+            or _shows(v, "causes", "sessions", "transitions"),
+            "the options of the cache change the sections causes, sessions and transitions: none of them is shown"),
+    only_if(("axes",), lambda v: bool(v["as_json"]) or _shows(v, "causes") or _groups_requests(v),
+            "--by all and --by transition_detail are axes of the section causes, which is not shown"),
     only_if(("shown",), lambda v: not v["per_request"] or bool(v["as_json"]),
             "--per-request prints one table of requests instead of sections: it takes no --show without --json"),
 )  # fmt: skip
 
 
-@command("misses", *RULES)
+HELP = f"""Where the input tokens of DATASET went, and what would bring the lost ones back.
+
+Every prefix token counts once, for the first of these that holds. {ORDER}.
+
+Sections: causes (with 95 % intervals), sessions (to look at first, and the tokens by remedy), transitions (in detail,
+and what each loses), reported (by the provider, against what was achievable; by model, or by --by), divergences (where
+consecutive prompts part), what-ifs (what would change the ceiling), ages (at eviction from an LRU cache).
+
+\b
+Examples:
+  tracetower misses mine
+  tracetower misses mine --by trajectory_type --by transition_detail --show causes
+  tracetower misses mine --capacity-tokens 4M --ttl 300 --arrivals staggered:600
+  tracetower misses mine --replicas 8 --policy session_hash --capacity-tokens 1M
+  tracetower misses mine --show sessions --remedy longer_ttl
+  tracetower misses mine --show reported --by session --by day
+  tracetower misses mine --per-request --out misses.parquet
+"""
+
+
+@command("misses", *RULES, help=HELP)
 @dataset_argument
 @click.option("--capacity-tokens", type=Size(), help="Size of the cache, of each replica, in tokens [unbounded].")
 @click.option("--ttl", type=click.FloatRange(0), help="Seconds a block outlives its last touch [for ever].")
@@ -70,28 +106,10 @@ def misses_command(
     insert: str, axes: tuple[str, ...], shown: tuple[str, ...], most: int, remedy: str | None, per_request: bool,
     out: str | None, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
-    """Where the input tokens of DATASET went, and what would bring the lost ones back.
-
-    Every prefix token is counted once: hit, or lost for one cause, in this order: in_flight (being computed by a
-    running request), routing (in one shared cache of the same total size it would hit), ttl, capacity, block_rounding
-    (shared, short of a full block), rewritten (the previous prompt had it after a change), first_seen.
-
-    Sections: causes (with 95 % intervals), sessions (to look at first, and the tokens by remedy), transitions (in
-    detail, and what each loses), reported (by the provider, against what was achievable; by model, or by --by),
-    divergences (where consecutive prompts part), what-ifs (what would change the ceiling).
-
-    \b
-    Examples:
-      tracetower misses mine
-      tracetower misses mine --by trajectory_type --by transition_detail --show causes
-      tracetower misses mine --capacity-tokens 4M --ttl 300 --arrivals staggered:600
-      tracetower misses mine --replicas 8 --policy session_hash --capacity-tokens 1M
-      tracetower misses mine --show sessions --remedy longer_ttl
-      tracetower misses mine --show reported --by session --by day
-      tracetower misses mine --per-request --out misses.parquet
-    """
+    """The command `misses`."""
+    from analysis.headline.bootstrap import METHOD
     from analysis.headline.report import definition
-    from analysis.why.caches.asked import Cache
+    from analysis.why.caches.cache import Cache
     from analysis.why.detailed_axis import check_miss_axis, grouped_misses
     from analysis.why.divergences import divergences
     from analysis.why.misses import misses
@@ -124,7 +142,8 @@ def misses_command(
     if as_json:
         from analysis.why.session_losses import REMEDIES
 
-        means |= {"cache": cache._asdict(), "causes": CAUSES_MEAN, "notes": list(missed.notes), "remedies": REMEDIES}
+        means |= {"cache": cache._asdict(), "causes": ORDER, "intervals": METHOD}
+        means |= {"notes": list(missed.notes), "remedies": REMEDIES}
         requests = {"requests": by_request.to_dicts()} if per_request and by_request is not None else {}
         emit_json({"definition": means, **figures, **requests})
     elif not per_request and not (warehouse.loaded().leaf >= 0).any():
@@ -138,11 +157,6 @@ def misses_command(
 NO_PROMPTS = (
     "This trace has no block identity: it says how long prompts are, not what they share, so nothing can be said about "
     "why they miss. That needs block hashes (hash_ids), token ids, or the text of the prompts."
-)
-
-CAUSES_MEAN = (
-    "per request and in this order, summing to its prefix tokens: hit, in_flight, routing, ttl, capacity, "
-    "block_rounding, rewritten, first_seen; ttl and capacity as in one shared cache of the total size"
 )
 
 _WRITERS = {".parquet": "write_parquet", ".csv": "write_csv", ".jsonl": "write_ndjson"}

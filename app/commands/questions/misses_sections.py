@@ -96,8 +96,8 @@ def _reported(asked: Asked) -> dict[str, Any]:
 
 
 def _what_ifs(asked: Asked) -> dict[str, Any]:
+    from analysis.why.edited.what_ifs import what_if_table
     from analysis.why.intervals import what_if_intervals
-    from analysis.why.what_ifs import what_if_table
 
     if asked.question.definition != "tracetower":
         return {"what_ifs": None}  # they are recomputed with this program's ceiling

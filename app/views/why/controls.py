@@ -9,7 +9,7 @@ import streamlit as st
 from app.widgets import formats
 
 if TYPE_CHECKING:
-    from analysis.why.caches.asked import Cache
+    from analysis.why.caches.cache import Cache
     from app.visit.sidebar import Asked
 
 AXES = (
@@ -30,7 +30,7 @@ def axis_name(axis: str) -> str:
 
 def controls(asked: Asked) -> tuple[str, Cache]:
     """Draw the controls; the axis and the cache that they say."""
-    from analysis.why.caches.asked import Cache
+    from analysis.why.caches.cache import Cache
 
     by, size, time = st.columns(3)
     axis = by.selectbox("By", AXES, format_func=axis_name, key="why-by", bind="query-params")

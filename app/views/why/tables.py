@@ -130,8 +130,8 @@ def _message(row: dict[str, Any]) -> int | None:
 
 def what_ifs(asked: Asked, found: Misses) -> None:
     """What would change the ceiling."""
+    from analysis.why.edited.what_ifs import what_if_table
     from analysis.why.intervals import what_if_intervals
-    from analysis.why.what_ifs import what_if_table
 
     warehouse, question = asked.desk.warehouse, asked.question
     frame = answer(

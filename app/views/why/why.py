@@ -16,14 +16,10 @@ from app.widgets import figures, formats
 from app.widgets.grid import SMALL_NOTE, Heading, grid, interval
 
 if TYPE_CHECKING:
-    from analysis.why.caches.asked import Cache
+    from analysis.why.caches.cache import Cache
     from analysis.why.misses import Misses
 
 LEAD = "Where every prompt token went: hit, or lost for one cause, and what would bring it back."
-NAMES = {
-    "hit": "hit", "in_flight": "in flight", "routing": "routing", "ttl": "TTL", "capacity": "capacity",
-    "block_rounding": "block rounding", "rewritten": "rewritten", "first_seen": "first seen",
-}  # fmt: skip
 MOST_GROUPS = 12
 
 
@@ -38,6 +34,7 @@ def _misses(asked: sidebar.Asked, cache: Cache) -> Misses:
 def _where(asked: sidebar.Asked, axis: str, flags: list[str], found: Misses) -> None:
     import polars as pl
 
+    from analysis.why.causes import CAUSES
     from analysis.why.detailed_axis import grouped_misses
     from app.views.why import charts as why_charts
 
@@ -57,10 +54,10 @@ def _where(asked: sidebar.Asked, axis: str, flags: list[str], found: Misses) -> 
         kept = frame["group"].to_list()
     long = pl.concat(
         frame.select(
-            "group", cause=pl.lit(name), tokens=pl.col(cause), place=pl.lit(place),
+            "group", cause=pl.lit(about.label), tokens=pl.col(cause), place=pl.lit(place),
             share=pl.col(cause) / pl.col("prefix_tokens"),
         )
-        for place, (cause, name) in enumerate(NAMES.items())
+        for place, (cause, about) in enumerate(CAUSES.items())
     ).filter(pl.col("tokens") > 0)  # fmt: skip
     by = [*([] if axis == "all" else ["--by", axis])]
     figures.figure(
@@ -87,6 +84,7 @@ def _where(asked: sidebar.Asked, axis: str, flags: list[str], found: Misses) -> 
 
 def _rates(asked: sidebar.Asked, axis: str, found: Misses, kept: list[str]) -> None:
     """The rate of each group with its interval, and under other weights."""
+    from analysis.headline.bootstrap import METHOD
     from analysis.why.intervals import group_rates
 
     frame = why_tables.answer(
@@ -102,7 +100,7 @@ def _rates(asked: sidebar.Asked, axis: str, found: Misses, kept: list[str]) -> N
         [
             Heading("name", "Group"), Heading("sessions", "Sessions", formats.count),
             Heading("rate", "Hit rate", formats.rate, "Token-weighted: hit tokens / prompt tokens."),
-            Heading("ends", "95 % interval", None, "From drawing sessions anew (bootstrap)."),
+            Heading("ends", "95 % interval", None, METHOD),
             Heading("rate_per_request", "Mean of requests", formats.rate),
             Heading("rate_by_compute", "By attention", formats.rate, "Weighted by the attention that is saved."),
         ], "Hit rates with their intervals",

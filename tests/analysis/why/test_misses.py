@@ -14,9 +14,13 @@ from analysis.kernel.reuse import reuse
 from analysis.store import arrivals
 from analysis.store.question import Question
 from analysis.store.warehouse import open_dataset
+from analysis.why.attribution import causes
 from analysis.why.caches.computed_reuse import computed_reuse
+from analysis.why.caches.depths import depths
+from analysis.why.causes import CAUSES
 from analysis.why.divergences import divergences
-from analysis.why.miss_causes import CAUSES, causes, depths, first_seen_roles, longest_matches
+from analysis.why.first_seen import first_seen_roles
+from analysis.why.matches import longest_matches
 from analysis.why.misses import misses
 from analysis.why.transition_losses import transition_losses
 from app.cli import group

@@ -17,10 +17,10 @@ from analysis.kernel.heavy_paths import heavy_paths
 from analysis.kernel.reuse import reuse
 from analysis.store.question import Question
 from analysis.store.warehouse import open_dataset
-from analysis.why.changed.undone import Undone, undone_workload
-from analysis.why.miss_causes import longest_matches
+from analysis.why.edited.undone import Undone, undone_workload
+from analysis.why.edited.what_ifs import NOTES, what_if_table
+from analysis.why.matches import longest_matches
 from analysis.why.misses import misses
-from analysis.why.what_ifs import NOTES, what_if_table
 from tests.references import naive
 from traces.intake.ingest import Options, ingest
 

@@ -14,10 +14,10 @@ import pytest
 from analysis.kernel.chains import STEPS, chain_steps
 from analysis.store.question import Question
 from analysis.store.warehouse import Warehouse, open_dataset
+from analysis.why.edited.what_ifs import what_if_table
 from analysis.why.misses import misses
 from analysis.why.provider.gap import provider_gap, provider_losses
 from analysis.why.transition_losses import detailed, transition_losses
-from analysis.why.what_ifs import what_if_table
 from tests.references import naive
 from traces.intake.ingest import Options, ingest
 

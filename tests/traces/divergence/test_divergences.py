@@ -17,10 +17,10 @@ from analysis.kernel.heavy_paths import heavy_paths
 from analysis.kernel.reuse import reuse
 from analysis.store.question import Question
 from analysis.store.warehouse import open_dataset
-from analysis.why.changed.marks import Change
-from analysis.why.changed.tree import changed_tree
 from analysis.why.divergences import divergences
-from analysis.why.miss_causes import longest_matches
+from analysis.why.edited.marks import Change
+from analysis.why.edited.tree import changed_tree
+from analysis.why.matches import longest_matches
 from tests.references import naive
 from traces.divergence.kinds import name_kind
 from traces.divergence.sides import Shape, Side

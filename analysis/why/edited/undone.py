@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from analysis.why.changed.virtual_prompts import virtual_batch
+from analysis.why.edited.virtual_prompts import virtual_batch
 from traces.tree.prefixes import PrefixTree
 
 NODE_BITS = np.uint64(32)

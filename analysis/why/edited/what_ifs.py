@@ -13,10 +13,11 @@ from analysis.kernel.sorted_runs import build_gaps, hits_within
 from analysis.kernel.transitions import TEXT_TOLERANCE_TOKENS
 from analysis.store.question import NeedsArrivals, Question
 from analysis.store.warehouse import Warehouse
-from analysis.why.changed.undone import undone_workload
 from analysis.why.divergences import CHANCE_TOKENS
-from analysis.why.misses import Misses, matches
-from analysis.why.undoing import COMPACTION, REWRITTEN, undoing
+from analysis.why.edited.undoing import COMPACTION, REWRITTEN, undoing
+from analysis.why.edited.undone import undone_workload
+from analysis.why.matches import matches
+from analysis.why.misses import Misses
 from traces.records import ROLES
 
 BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
@@ -52,14 +53,13 @@ NOTES = {
 def what_if_table(warehouse: Warehouse, question: Question, found: Misses) -> pl.DataFrame:
     """One row per what-if: hit tokens and rate of the selected requests, and the difference to the ceiling.
 
-    as_is: the ceiling. block_size: of that many tokens (multiples of the native block only). ttl: an unbounded cache
-    that forgets blocks unused for so many seconds (left out where times are not known). context_cap: prompts cut off
-    behind so many tokens; exact, since what truncated prompts share is what they shared, up to the cap.
-    without_compaction, without_edits: every prompt inserted again with these changes undone (`analysis.why.undoing`
-    says
-    how), so `prefix_tokens` are those of the changed workload and rate = hit / prefix in every row. output_cached: a
-    prompt that appends hits the previous reply too (for those prompts an upper bound). `note` says in words what a row
-    is (`NOTES`).
+    as_is: the ceiling. block_size: with blocks of that many tokens (multiples of the native block only). ttl: an
+    unbounded cache that forgets blocks unused for this many seconds (left out where times are not known). context_cap:
+    prompts cut off after this many tokens; exact, since truncated prompts share what they shared, up to the cap.
+    without_compaction, without_edits: every prompt inserted again with these changes undone (see
+    `analysis.why.edited.undoing`); `prefix_tokens` are those of the changed workload, and rate = hit / prefix in every
+    row. output_cached: a prompt that appends hits the previous reply too (for those prompts an upper bound). `note`
+    says in words what a row is (`NOTES`).
     """
     prepared = warehouse.prepare(question)
     chosen = warehouse.grouped(question, "all")["row"].to_numpy()

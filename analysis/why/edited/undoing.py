@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from analysis.store.question import Question
 from analysis.store.warehouse import Warehouse
-from analysis.why.changed.undone import Undone
+from analysis.why.attribution import Rows
+from analysis.why.causes import REWRITING
 from analysis.why.divergences import BRANCHING, CHANCE_TOKENS, parted
-from analysis.why.miss_causes import REWRITING, Rows
+from analysis.why.edited.undone import Undone
 from analysis.why.misses import Misses
 
 COMPACTION = ("compaction",)

@@ -14,8 +14,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from analysis.why.changed.marks import Change, collect, mapped, marks_of
-from analysis.why.changed.virtual_prompts import virtual_batch
+from analysis.why.edited.marks import Change, collect, mapped, marks_of
+from analysis.why.edited.virtual_prompts import virtual_batch
 from traces.tree.prefixes import PrefixTree
 
 NODE_BITS = np.uint64(32)

@@ -1,0 +1,36 @@
+"""The table of causes: what becomes of input tokens. Each token of a prompt counts for exactly one of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Cause(NamedTuple):
+    """One thing that becomes of input tokens.
+
+    Attributes:
+        label: for tables and charts.
+        means: what the tokens of this cause have in common, in a few words.
+    """
+
+    label: str
+    means: str
+
+
+CAUSES = {
+    "hit": Cause("hit", "read from the cache"),
+    "in_flight": Cause("in flight", "a running request was still computing it"),
+    "routing": Cause("routing", "in one shared cache of the same total size it would hit"),
+    "ttl": Cause("TTL", "in the shared cache, but last used longer ago than the TTL"),
+    "capacity": Cause("capacity", "in the shared cache, but evicted before"),
+    "block_rounding": Cause("block rounding", "shared with an earlier prompt, but short of a full block"),
+    "rewritten": Cause("rewritten", "the session's previous prompt had other text in this place"),
+    "first_seen": Cause("first seen", "no earlier prompt had it"),
+}
+"""The table of causes, in the order in which tokens are attributed."""
+
+ORDER = "; ".join(f"{name}: {cause.means}" for name, cause in CAUSES.items())
+"""All causes in one sentence."""
+
+REWRITING = ("edit", "system_change", "tail", "unrelated")
+"""Transitions whose lost history counts as rewritten."""
