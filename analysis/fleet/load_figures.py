@@ -9,34 +9,6 @@ from numba import njit
 from numpy.typing import NDArray
 
 from analysis.fleet.placement import vmr_band
-from analysis.fleet.replay.books import (
-    ADMITTED_S,
-    ARRIVED_S,
-    BEST,
-    COMPUTED_S,
-    DUPLICATE_BLOCKS,
-    EVENT_AFTER,
-    EVENT_BEFORE,
-    EVENT_LIVE,
-    EVENT_MOVED,
-    EVENT_RECOMPUTED,
-    HIT,
-    MAX_RUNNING,
-    MAX_SESSION_RUNNING,
-    MOVES,
-    QUEUED,
-    REFUSED,
-    RUNNING_MEAN,
-    RUNNING_VARIANCE,
-    SESSIONS_BUSY,
-    SESSIONS_LIVE,
-    SESSIONS_MEAN,
-    SESSIONS_VARIANCE,
-    SHARED_HIT,
-    TOKENS,
-    UNBOUNDED_HIT,
-    UNSCHEDULABLE,
-)
 from analysis.fleet.routing import Cell, Replay, Trace, replay
 
 DEFINITION = {
@@ -61,13 +33,13 @@ def figures(result: Replay) -> dict[str, Any]:
     block = cell.block_tokens
     placed = out.replica >= 0
     prefix = int(result.prefix_tokens[placed].sum())
-    hit, shared = (int(out.blocks[placed, column].sum()) * block for column in (HIT, SHARED_HIT))
-    unbounded = int(np.minimum(out.blocks[placed, SHARED_HIT], out.blocks[placed, UNBOUNDED_HIT]).sum()) * block
+    hit, shared = (int(out.blocks[name][placed].sum()) * block for name in ("hit", "shared_hit"))
+    unbounded = int(np.minimum(out.blocks["shared_hit"][placed], out.blocks["unbounded_hit"][placed]).sum()) * block
     replicas = out.samples.shape[1]
     by_tokens = np.bincount(out.replica[placed], result.prefix_tokens[placed], minlength=replicas).astype(np.int64)
     by_requests = np.bincount(out.replica[placed], minlength=replicas)
     timed = cell.service != "instant"
-    whole = out.integrals
+    whole = out.integrals[0]
     low, high = _ttft(result)
     return {
         "policy": cell.policy,
@@ -80,29 +52,33 @@ def figures(result: Replay) -> dict[str, Any]:
         "one_cache_hit_rate": _ratio(shared, prefix),
         "loss_placement": _ratio(shared - unbounded, prefix),
         "loss_capacity": _ratio(unbounded - hit, prefix),
-        "cold_prefill_tokens": int(np.maximum(out.blocks[placed, BEST] - out.blocks[placed, HIT], 0).sum()) * block,
+        "cold_prefill_tokens": int(np.maximum(out.blocks["best"][placed] - out.blocks["hit"][placed], 0).sum()) * block,
         "prefix_tokens_per_replica": by_tokens.tolist(),
         "requests_per_replica": by_requests.tolist(),
         "max_over_mean_load": _ratio(int(by_tokens.max(initial=0)) * replicas, prefix),
-        "mean_running_requests": _ratio(whole[RUNNING_MEAN], whole[0]) if timed else None,
-        "max_running_requests": int(out.counts[MAX_RUNNING]) if timed else None,
-        "vmr_running_requests": _ratio(whole[RUNNING_VARIANCE], whole[RUNNING_MEAN])
+        "mean_running_requests": _ratio(whole["running_mean"], whole["seconds"]) if timed else None,
+        "max_running_requests": int(out.counts["max_running"][0]) if timed else None,
+        "vmr_running_requests": _ratio(whole["running_variance"], whole["running_mean"])
         if timed and replicas > 1
         else None,
-        "vmr_sessions": _ratio(whole[SESSIONS_VARIANCE], whole[SESSIONS_MEAN])
+        "vmr_sessions": _ratio(whole["sessions_variance"], whole["sessions_mean"])
         if result.times_known and result.sessions_known and replicas > 1
         else None,
         "vmr_band": _pair(vmr_band(cell.replicas)),
-        "duty_cycle": _ratio(whole[SESSIONS_BUSY], whole[SESSIONS_LIVE]) if timed and result.sessions_known else None,
+        "duty_cycle": _ratio(whole["sessions_busy"], whole["sessions_live"])
+        if timed and result.sessions_known
+        else None,
         "p99_running_requests": _weighted_quantile(out.load_seconds, 0.99) if timed else None,
-        "queued_requests": int(out.counts[QUEUED]) if timed else None,
-        "refused_requests": int(out.counts[REFUSED]) if timed else None,
-        "unschedulable_requests": int(out.counts[UNSCHEDULABLE]) if timed else None,
+        "queued_requests": int(out.counts["queued"][0]) if timed else None,
+        "refused_requests": int(out.counts["refused"][0]) if timed else None,
+        "unschedulable_requests": int(out.counts["unschedulable"][0]) if timed else None,
         "ttft_s_p50": _band(low, high, 0.5),
         "ttft_s_p99": _band(low, high, 0.99),
-        "session_moves": int(out.counts[MOVES]) if result.sessions_known else None,
-        "duplicate_resident_tokens": int(out.counts[DUPLICATE_BLOCKS]) * block,
-        "max_in_flight_per_session": int(out.counts[MAX_SESSION_RUNNING]) if timed and result.sessions_known else None,
+        "session_moves": int(out.counts["moves"][0]) if result.sessions_known else None,
+        "duplicate_resident_tokens": int(out.counts["duplicate_blocks"][0]) * block,
+        "max_in_flight_per_session": int(out.counts["max_session_running"][0])
+        if timed and result.sessions_known
+        else None,
         "estimated_duration_requests": result.estimated_durations if cell.service == "recorded" else None,
         "events": fleet_events(result),
     }
@@ -124,7 +100,7 @@ def fleet_events(result: Replay) -> list[dict[str, Any]]:
     for event, counts in zip(
         sorted(result.cell.events, key=lambda event: event.at_s), result.outcome.events, strict=True
     ):
-        before, after, live = (int(counts[k]) for k in (EVENT_BEFORE, EVENT_AFTER, EVENT_LIVE))
+        before, after, live = (int(counts[k]) for k in ("replicas_before", "replicas_after", "live_sessions"))
         happened = before > 0
         rows.append(
             {
@@ -133,10 +109,10 @@ def fleet_events(result: Replay) -> list[dict[str, Any]]:
                 "replicas_before": before if happened else None,
                 "replicas_after": after if happened else None,
                 "live_sessions": live if happened else None,
-                "moved_sessions": int(counts[EVENT_MOVED]) if happened else None,
-                "moved_share": _ratio(int(counts[EVENT_MOVED]), live) if happened else None,
+                "moved_sessions": int(counts["moved_sessions"]) if happened else None,
+                "moved_share": _ratio(int(counts["moved_sessions"]), live) if happened else None,
                 "least_share": 1 - min(before, after) / max(before, after) if happened else None,
-                "recomputed_tokens": int(counts[EVENT_RECOMPUTED]) * result.cell.block_tokens if happened else None,
+                "recomputed_tokens": int(counts["recomputed_blocks"]) * result.cell.block_tokens if happened else None,
             }
         )
     return rows
@@ -171,21 +147,21 @@ def _band(low: NDArray[np.float64] | None, high: NDArray[np.float64] | None, sha
 def _ttft(result: Replay) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
     """TTFT of the placed requests, s, at the service model's low and high; None where it is not known."""
     cell, out = result.cell, result.outcome
-    placed = np.flatnonzero(~np.isnan(out.times[:, COMPUTED_S]) & (out.replica >= 0))
+    placed = np.flatnonzero(~np.isnan(out.times["computed_s"]) & (out.replica >= 0))
     if cell.service == "recorded" and result.ttft_known:
-        waited = out.times[placed, COMPUTED_S] - out.times[placed, ARRIVED_S]
+        waited = out.times["computed_s"][placed] - out.times["arrived_s"][placed]
         return waited, waited
     if cell.service != "model" or cell.model is None:
         return None, None
-    placed = placed[np.argsort(out.times[placed, ADMITTED_S], kind="stable")]
-    cached = out.blocks[placed, HIT] * cell.block_tokens
-    new = result.what[placed, TOKENS] - cached
+    placed = placed[np.argsort(out.times["admitted_s"][placed], kind="stable")]
+    cached = out.blocks["hit"][placed] * cell.block_tokens
+    new = result.what["tokens"][placed] - cached
     seconds = cell.model.prefill_s_per_token * new + cell.model.prefill_s_per_token_pair * (
         new * cached + new * new / 2.0
     )
     low, high = (
-        _chained(out.replica[placed], out.times[placed, ADMITTED_S], seconds * factor, out.samples.shape[1])
-        - out.times[placed, ARRIVED_S]
+        _chained(out.replica[placed], out.times["admitted_s"][placed], seconds * factor, out.samples.shape[1])
+        - out.times["arrived_s"][placed]
         for factor in (cell.model.low, cell.model.high)
     )
     return low, high

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.fleet.dependencies import closed_loop, open_loop
-from analysis.fleet.replay.books import ARRIVAL, LEAF, Arrivals, Outcome, Rules
+from analysis.fleet.replay.books import CHANGE, CHOICES, REQUEST, SPEED, TIMING, Arrivals, Outcome, Rules
 from analysis.fleet.replay.cell import EVENTS, INSERTS, SERVICES, Cell, Event, ServiceModel, Trace, check
 from analysis.fleet.replay.loop import run
 from analysis.fleet.replay.replica_cache import open_caches
@@ -32,7 +32,7 @@ class Replay(NamedTuple):
     Attributes:
         cell: what was asked.
         outcome: what happened.
-        what: int64[r, 6], the requests (`analysis.fleet.replay.books.Arrivals`).
+        what: REQUEST[r], the requests (`analysis.fleet.replay.books`).
         prefix_tokens: int64[r], tokens on the path; 0 where the prompt is unknown.
         times_known, sessions_known, ttft_known: whether arrival times, (any) sessions and all recorded TTFTs were
             given.
@@ -41,7 +41,7 @@ class Replay(NamedTuple):
 
     cell: Cell
     outcome: Outcome
-    what: NDArray[np.int64]
+    what: NDArray[np.void]
     prefix_tokens: NDArray[np.int64]
     times_known: bool
     sessions_known: bool
@@ -77,25 +77,24 @@ def replay(trace: Trace, cell: Cell) -> Replay:
     capacity = -1 if cell.capacity_tokens is None else cell.capacity_tokens // cell.block_tokens
     capacities = np.full(most + 1, capacity, np.int64)
     capacities[most] = -1 if capacity < 0 else capacity * cell.replicas
-    leaf = arrivals.what[:, LEAF]
+    leaf = np.ascontiguousarray(arrivals.what["leaf"])
     caches = open_caches(paths, trace.end, leaf, cell.block_tokens, capacities, 4 + len(events))
-    begin = float(np.nanmin(arrivals.when[:, ARRIVAL])) if len(order) else 0.0
+    begin = float(np.nanmin(arrivals.when["arrival_s"])) if len(order) else 0.0
     timed = cell.service != "instant"
     window = (-np.inf, np.inf) if cell.window_s is None else (begin + cell.window_s[0], begin + cell.window_s[1])
-    choices = [
+    choices = (
         SERVICES[cell.service],
         INSERTS[cell.insert],
         -1 if cell.max_running is None else cell.max_running,
         -1 if cell.queue_limit is None else cell.queue_limit,
         timed if cell.pin is None else cell.pin and timed,
         cell.keep_outputs,
-    ]
+    )
     rules = Rules(
-        np.array(choices, np.int64),
-        np.array(cell.model[:5] if cell.model else np.zeros(5), np.float64),
+        np.array([choices], CHOICES),
+        np.array([cell.model[:5] if cell.model else (0.0,) * 5], SPEED),
         np.array(window, np.float64),
-        np.array([begin + event.at_s for event in events], np.float64),
-        np.array([(EVENTS[event.kind], event.argument) for event in events], np.int64).reshape(-1, 2),
+        np.array([(begin + event.at_s, EVENTS[event.kind], event.argument) for event in events], CHANGE),
     )
     fleet = _fleet(cell, most, len(names), caches.resident[:most], caches.capacity[:most])
     memory = _memory(cell, chosen, most, names)
@@ -157,11 +156,12 @@ def _arrivals(
         when = open_loop(arrival)
     on_path = np.where(leaf >= 0, np.asarray(trace.end, np.int64)[np.where(leaf >= 0, leaf, 0)], 0)
     tokens = on_path if trace.tokens is None else np.ascontiguousarray(np.asarray(trace.tokens, np.int64)[order])
-    what = np.stack([leaf, tokens, session, when.kind, when.after, optional(trace.output_tokens, -1, np.int64)], axis=1)
-    times = np.stack([when.arrival_s, when.delay_s, optional(trace.ttft_s, np.nan, np.float64), duration], axis=1)
+    output, ttft = optional(trace.output_tokens, -1, np.int64), optional(trace.ttft_s, np.nan, np.float64)
+    what = np.rec.fromarrays([leaf, tokens, session, when.kind, when.after, output], dtype=REQUEST)
+    times = np.rec.fromarrays([when.arrival_s, when.delay_s, ttft, duration], dtype=TIMING)
     return Arrivals(
-        np.ascontiguousarray(what, np.int64),
-        np.ascontiguousarray(times),
+        what.view(np.ndarray).view(REQUEST),
+        times.view(np.ndarray).view(TIMING),
         when.first,
         when.dependants,
         when.backlog,

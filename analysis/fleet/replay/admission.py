@@ -5,51 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from analysis.fleet.replay.books import (
-    ADMITTED_S,
     AFTER_FINISH,
     AT_ARRIVAL,
     AT_FINISH,
-    ATTEMPT,
-    BEST,
-    BUSY,
-    COMPUTED_S,
-    CONTEXT,
-    DELAY,
-    DONE,
-    DURATION,
-    FINISHED_S,
-    HIT,
-    INSERT,
     INSTANT,
-    KEEP_OUTPUTS,
-    KIND,
-    LEAF,
-    LEFT,
-    LIVE,
     MODEL,
-    MOST_RUNNING,
-    NOW,
-    OUTPUT,
-    PIN,
-    PREFILL_FREE,
-    PRIVATE,
-    PRIVATE_TOTAL,
-    RUN_FIRST,
-    RUN_NEXT,
-    RUN_PREVIOUS,
-    SERVED,
-    SERVICE,
-    SESSION,
-    SHARED_HIT,
-    STARTED,
-    TOKENS,
-    TTFT,
-    UNBOUNDED_HIT,
-    UNSCHEDULABLE,
-    WAIT_FIRST,
-    WAIT_LAST,
-    WAIT_NEXT,
-    WAITING_BLOCKS,
     Arrivals,
     Desk,
     Outcome,
@@ -67,7 +27,7 @@ from analysis.kernel.numba_norc import inner
 def insert(i: int, r: int, c: Caches, a: Arrivals, d: Desk) -> None:
     """The prompt of request `i` comes into replica `r` and into the shared cache."""
     shared = len(c.capacity) - 1
-    node = a.what[i, LEAF]
+    node = a.what[i].leaf
     blocks = c.end_blocks[node]
     touch(c, r, node, blocks)
     touch(c, shared, node, blocks)
@@ -79,7 +39,7 @@ def insert(i: int, r: int, c: Caches, a: Arrivals, d: Desk) -> None:
 def make_room(r: int, c: Caches, d: Desk) -> None:
     """Evict down to what running requests leave of the replica's capacity."""
     if c.capacity[r] >= 0:
-        evict(c, r, max(c.capacity[r] - d.replicas[r, PRIVATE_TOTAL], 0))
+        evict(c, r, max(c.capacity[r] - d.replicas[r].private_blocks, 0))
 
 
 @inner()
@@ -87,10 +47,10 @@ def admit(
     i: int, r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome, fresh: bool
 ) -> None:
     """Request `i` begins on replica `r`. `fresh`: the look-up of its arrival still holds."""
-    now = d.clock[NOW]
-    node = a.what[i, LEAF]
+    now = d.clock[0].now_s
+    node = a.what[i].leaf
     shared = len(c.capacity) - 1
-    out.times[i, ADMITTED_S] = now
+    out.times[i].admitted_s = now
     hit = 0
     blocks = 0
     if node >= 0:
@@ -98,93 +58,97 @@ def admit(
         if not fresh:
             matches(c, node, d.found)
         hit = d.found[HELD, r]
-        out.blocks[i, HIT] = hit
-        out.blocks[i, UNBOUNDED_HIT] = d.found[EVER_HELD, r]
-        out.blocks[i, SHARED_HIT] = d.found[HELD, shared]
+        out.blocks[i].hit = hit
+        out.blocks[i].unbounded_hit = d.found[EVER_HELD, r]
+        out.blocks[i].shared_hit = d.found[HELD, shared]
         best = hit
         for k in range(shared):
             if fleet.alive[k]:
                 best = max(best, d.found[HELD, k])
-        out.blocks[i, BEST] = best
-        if rules.choices[INSERT] == AT_ARRIVAL or rules.choices[SERVICE] == INSTANT:
+        out.blocks[i].best = best
+        if rules.choices[0].insert == AT_ARRIVAL or rules.choices[0].service == INSTANT:
             insert(i, r, c, a, d)
         else:
             touch(c, r, node, hit)
             touch(c, shared, node, d.found[HELD, shared])
-    if rules.choices[SERVICE] == INSTANT:
+    if rules.choices[0].service == INSTANT:
         return
-    d.replicas[r, SERVED] += 1
-    d.replicas[r, CONTEXT] += a.what[i, TOKENS]
+    d.replicas[r].admitted += 1
+    d.replicas[r].context_tokens += a.what[i].tokens
     if node >= 0:
         lock(c, r, node)
-    tokens = a.what[i, TOKENS] + max(a.what[i, OUTPUT], 0)
-    d.requests[i, PRIVATE] = (
-        (tokens + fleet.block_tokens[0] - 1) // fleet.block_tokens[0] - blocks if rules.choices[PIN] else 0
+    tokens = a.what[i].tokens + max(a.what[i].output_tokens, 0)
+    d.requests[i].private_blocks = (
+        (tokens + fleet.block_tokens[0] - 1) // fleet.block_tokens[0] - blocks if rules.choices[0].pin else 0
     )
-    d.replicas[r, PRIVATE_TOTAL] += d.requests[i, PRIVATE]
-    if rules.choices[PIN]:
+    d.replicas[r].private_blocks += d.requests[i].private_blocks
+    if rules.choices[0].pin:
         make_room(r, c, d)
-    first = d.replicas[r, RUN_FIRST]
-    d.requests[i, RUN_NEXT] = first
-    d.requests[i, RUN_PREVIOUS] = -1
+    first = d.replicas[r].run_first
+    d.requests[i].run_next = first
+    d.requests[i].run_previous = -1
     if first >= 0:
-        d.requests[first, RUN_PREVIOUS] = i
-    d.replicas[r, RUN_FIRST] = i
+        d.requests[first].run_previous = i
+    d.replicas[r].run_first = i
     cached = hit * fleet.block_tokens[0]
-    new = a.what[i, TOKENS] - cached
+    new = a.what[i].tokens - cached
     fleet.prefill_tokens[r] += new
-    d.requests[i, ATTEMPT] += 1
-    if rules.choices[SERVICE] == MODEL:
+    d.requests[i].attempt += 1
+    if rules.choices[0].service == MODEL:
         pairs = new * float(cached) + 0.5 * new * float(new)
-        seconds = rules.model[0] * new + rules.model[1] * pairs
+        seconds = rules.model[0].prefill_s_per_token * new + rules.model[0].prefill_s_per_token_pair * pairs
         fleet.work_s[r] += seconds
-        computed = max(now, d.replica_s[r, PREFILL_FREE]) + seconds
-        d.replica_s[r, PREFILL_FREE] = computed
-        step = rules.model[2] + rules.model[3] * d.replicas[r, SERVED] + rules.model[4] * d.replicas[r, CONTEXT]
-        finished = computed + step * max(a.what[i, OUTPUT], 0)
+        computed = max(now, d.replicas[r].prefill_free_s) + seconds
+        d.replicas[r].prefill_free_s = computed
+        step = (
+            rules.model[0].decode_step_s
+            + rules.model[0].decode_s_per_request * d.replicas[r].admitted
+            + rules.model[0].decode_s_per_context_token * d.replicas[r].context_tokens
+        )
+        finished = computed + step * max(a.what[i].output_tokens, 0)
     else:
-        finished = now + a.when[i, DURATION]
-        computed = finished if np.isnan(a.when[i, TTFT]) else min(now + a.when[i, TTFT], finished)
+        finished = now + a.when[i].duration_s
+        computed = finished if np.isnan(a.when[i].ttft_s) else min(now + a.when[i].ttft_s, finished)
         fleet.work_s[r] += computed - now
-    out.times[i, COMPUTED_S] = computed
-    push(d, computed, COMPUTED, d.requests[i, ATTEMPT] & 255, i)
-    push(d, finished, FINISHED, d.requests[i, ATTEMPT] & 255, i)
-    fleet.busy_blocks[r] = c.pinned[r] + d.replicas[r, WAITING_BLOCKS] + fleet.running[r]
+    out.times[i].computed_s = computed
+    push(d, computed, COMPUTED, d.requests[i].attempt & 255, i)
+    push(d, finished, FINISHED, d.requests[i].attempt & 255, i)
+    fleet.busy_blocks[r] = c.pinned[r] + d.replicas[r].waiting_blocks + fleet.running[r]
 
 
 @inner()
 def fits(i: int, r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> bool:
     """Whether replica `r` may admit request `i` now."""
-    if rules.choices[MOST_RUNNING] >= 0 and d.replicas[r, SERVED] >= rules.choices[MOST_RUNNING]:
+    if rules.choices[0].most_running >= 0 and d.replicas[r].admitted >= rules.choices[0].most_running:
         return False
-    if not rules.choices[PIN] or c.capacity[r] < 0:
+    if not rules.choices[0].pin or c.capacity[r] < 0:
         return True
-    tokens = a.what[i, TOKENS] + max(a.what[i, OUTPUT], 0)
+    tokens = a.what[i].tokens + max(a.what[i].output_tokens, 0)
     blocks = (tokens + fleet.block_tokens[0] - 1) // fleet.block_tokens[0]
-    if d.replicas[r, SERVED] == 0:
+    if d.replicas[r].admitted == 0:
         if blocks > c.capacity[r]:
-            out.counts[UNSCHEDULABLE] += 1
+            out.counts[0].unschedulable += 1
         return True
-    return c.pinned[r] + d.replicas[r, PRIVATE_TOTAL] + blocks - d.found[IN_USE, r] <= c.capacity[r]
+    return c.pinned[r] + d.replicas[r].private_blocks + blocks - d.found[IN_USE, r] <= c.capacity[r]
 
 
 @inner()
 def serve_waiting(r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
     """Admit what waits on replica `r`, in order, as far as there is room."""
-    while d.replicas[r, WAIT_FIRST] >= 0:
-        i = d.replicas[r, WAIT_FIRST]
+    while d.replicas[r].wait_first >= 0:
+        i = d.replicas[r].wait_first
         d.found[:] = 0
-        if a.what[i, LEAF] >= 0:
-            matches(c, a.what[i, LEAF], d.found)
+        if a.what[i].leaf >= 0:
+            matches(c, a.what[i].leaf, d.found)
         if not fits(i, r, c, a, rules, fleet, d, out):
             return
-        d.replicas[r, WAIT_FIRST] = d.requests[i, WAIT_NEXT]
-        if d.replicas[r, WAIT_FIRST] < 0:
-            d.replicas[r, WAIT_LAST] = -1
+        d.replicas[r].wait_first = d.requests[i].wait_next
+        if d.replicas[r].wait_first < 0:
+            d.replicas[r].wait_last = -1
         fleet.waiting[r] -= 1
-        fleet.prefill_tokens[r] -= a.what[i, TOKENS]
-        if a.what[i, LEAF] >= 0:
-            d.replicas[r, WAITING_BLOCKS] -= c.end_blocks[a.what[i, LEAF]]
+        fleet.prefill_tokens[r] -= a.what[i].tokens
+        if a.what[i].leaf >= 0:
+            d.replicas[r].waiting_blocks -= c.end_blocks[a.what[i].leaf]
         admit(i, r, c, a, rules, fleet, d, out, True)
 
 
@@ -193,24 +157,24 @@ def release(i: int, a: Arrivals, d: Desk, what: int) -> None:
     """Let the requests arrive that wait for request `i` to arrive or to finish."""
     for k in range(a.dependants_first[i], a.dependants_first[i + 1]):
         j = a.dependants[k]
-        if a.what[j, KIND] == what:
-            push(d, d.clock[NOW] + a.when[j, DELAY], ARRIVED, 0, j)
+        if a.what[j].kind == what:
+            push(d, d.clock[0].now_s + a.when[j].delay_s, ARRIVED, 0, j)
 
 
 @inner()
 def close(i: int, a: Arrivals, fleet: Fleet, d: Desk, out: Outcome) -> None:
     """Request `i` is over: its session goes on, or leaves and makes place for the next."""
-    s = a.what[i, SESSION]
-    out.times[i, FINISHED_S] = d.clock[NOW]
-    out.counts[DONE] += 1
-    d.sessions[s, LEFT] -= 1
-    if d.sessions[s, LEFT] == 0:
+    s = a.what[i].session
+    out.times[i].finished_s = d.clock[0].now_s
+    out.counts[0].done += 1
+    d.sessions[s].left -= 1
+    if d.sessions[s].left == 0:
         move_session(s, -1, 0, fleet, d)
-        d.sums[LIVE] -= 1
-        if d.clock[STARTED] < len(a.backlog):
-            j = a.backlog[int(d.clock[STARTED])]
-            d.clock[STARTED] += 1
-            push(d, d.clock[NOW] + a.when[j, DELAY], ARRIVED, 0, j)
+        d.sums[0].live -= 1
+        if d.clock[0].started < len(a.backlog):
+            j = a.backlog[int(d.clock[0].started)]
+            d.clock[0].started += 1
+            push(d, d.clock[0].now_s + a.when[j].delay_s, ARRIVED, 0, j)
     release(i, a, d, AFTER_FINISH)
 
 
@@ -218,32 +182,32 @@ def close(i: int, a: Arrivals, fleet: Fleet, d: Desk, out: Outcome) -> None:
 def leave(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
     """Request `i` no longer occupies its replica."""
     r = out.replica[i]
-    before, after = d.requests[i, RUN_PREVIOUS], d.requests[i, RUN_NEXT]
+    before, after = d.requests[i].run_previous, d.requests[i].run_next
     if before >= 0:
-        d.requests[before, RUN_NEXT] = after
+        d.requests[before].run_next = after
     else:
-        d.replicas[r, RUN_FIRST] = after
+        d.replicas[r].run_first = after
     if after >= 0:
-        d.requests[after, RUN_PREVIOUS] = before
-    d.replicas[r, SERVED] -= 1
-    d.replicas[r, CONTEXT] -= a.what[i, TOKENS]
-    d.replicas[r, PRIVATE_TOTAL] -= d.requests[i, PRIVATE]
-    if a.what[i, LEAF] >= 0:
-        unlock(c, r, a.what[i, LEAF], d.replicas[r, RUN_FIRST], d.requests, RUN_NEXT, a.what, LEAF)
-    fleet.busy_blocks[r] = c.pinned[r] + d.replicas[r, WAITING_BLOCKS] + fleet.running[r]
+        d.requests[after].run_previous = before
+    d.replicas[r].admitted -= 1
+    d.replicas[r].context_tokens -= a.what[i].tokens
+    d.replicas[r].private_blocks -= d.requests[i].private_blocks
+    if a.what[i].leaf >= 0:
+        unlock(c, r, a.what[i].leaf, d.replicas[r].run_first, d.requests, a.what)
+    fleet.busy_blocks[r] = c.pinned[r] + d.replicas[r].waiting_blocks + fleet.running[r]
     add_running(r, -1, rules, fleet, d, out)
-    s = a.what[i, SESSION]
+    s = a.what[i].session
     fleet.session_running[s] -= 1
     if fleet.session_running[s] == 0:
-        d.sums[BUSY] -= 1
+        d.sums[0].busy -= 1
 
 
 @inner()
 def computed(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
     """The prompt of request `i` is computed: its first token is there."""
     r = out.replica[i]
-    fleet.prefill_tokens[r] -= a.what[i, TOKENS] - out.blocks[i, HIT] * fleet.block_tokens[0]
-    if rules.choices[INSERT] == AT_FINISH and a.what[i, LEAF] >= 0:
+    fleet.prefill_tokens[r] -= a.what[i].tokens - out.blocks[i].hit * fleet.block_tokens[0]
+    if rules.choices[0].insert == AT_FINISH and a.what[i].leaf >= 0:
         insert(i, r, c, a, d)
 
 
@@ -252,12 +216,12 @@ def finished(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk
     """Request `i` has its answer; what waits on its replica may come in."""
     r = out.replica[i]
     leave(i, c, a, rules, fleet, d, out)
-    if rules.choices[PIN] or rules.choices[KEEP_OUTPUTS]:
+    if rules.choices[0].pin or rules.choices[0].keep_outputs:
         shared = len(c.capacity) - 1
-        node = a.what[i, LEAF]
+        node = a.what[i].leaf
         blocks = c.end_blocks[node] if node >= 0 else 0
-        if rules.choices[KEEP_OUTPUTS]:
-            junk = (a.what[i, TOKENS] + max(a.what[i, OUTPUT], 0) - 1) // fleet.block_tokens[0] - blocks
+        if rules.choices[0].keep_outputs:
+            junk = (a.what[i].tokens + max(a.what[i].output_tokens, 0) - 1) // fleet.block_tokens[0] - blocks
             add_junk(c, r, junk)
             add_junk(c, shared, junk)
         if node >= 0:  # a block is as recent as its last reader's end

@@ -7,35 +7,7 @@ from typing import Any
 import numpy as np
 
 from analysis.fleet.replay.admission import leave
-from analysis.fleet.replay.books import (
-    ADMITTED_S,
-    ARRIVED_S,
-    ATTEMPT,
-    BUSY,
-    COMPUTED_S,
-    EVENT_AFTER,
-    EVENT_BEFORE,
-    EVENT_LIVE,
-    HIT,
-    HOT,
-    LEAF,
-    LIVE,
-    LOSE,
-    NOW,
-    PREFILL_FREE,
-    RUN_FIRST,
-    RUN_NEXT,
-    SESSION,
-    TOKENS,
-    WAIT_FIRST,
-    WAIT_LAST,
-    WAIT_NEXT,
-    WAITING_BLOCKS,
-    Arrivals,
-    Desk,
-    Outcome,
-    Rules,
-)
+from analysis.fleet.replay.books import HOT, LOSE, Arrivals, Desk, Outcome, Rules
 from analysis.fleet.replay.clock import add_running, recount, spend_load
 from analysis.fleet.replay.event_heap import ARRIVED, push
 from analysis.fleet.replay.pins import lock
@@ -47,23 +19,23 @@ from analysis.kernel.numba_norc import inner
 @inner()
 def change_fleet(e: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome, again: Any) -> int:
     """Fleet event `e`. Returns how many requests (listed in `again`) must be routed anew."""
-    out.events[e, EVENT_LIVE] = d.sums[LIVE]
-    out.events[e, EVENT_BEFORE] = fleet.alive.sum()
+    out.events[e].live_sessions = d.sums[0].live
+    out.events[e].replicas_before = fleet.alive.sum()
     homeless = 0
-    if rules.events[e, 0] == HOT:
-        s = rules.events[e, 1]
+    if rules.changes[e].kind == HOT:
+        s = rules.changes[e].argument
         for k in range(a.session_first[s], a.session_first[s + 1]):
             i = a.of_session[k]
-            if np.isnan(out.times[i, ARRIVED_S]):
-                push(d, d.clock[NOW], ARRIVED, 0, i)
+            if np.isnan(out.times[i].arrived_s):
+                push(d, d.clock[0].now_s, ARRIVED, 0, i)
     else:
         lost = -1
-        if rules.events[e, 0] == LOSE:
+        if rules.changes[e].kind == LOSE:
             for r in range(len(fleet.alive)):
                 if fleet.alive[r] and (lost < 0 or fleet.running[r] > fleet.running[lost]):
                     lost = r
         for r in range(len(fleet.alive)):
-            stays = fleet.alive[r] if rules.events[e, 0] == LOSE else int(r < rules.events[e, 1])
+            stays = fleet.alive[r] if rules.changes[e].kind == LOSE else int(r < rules.changes[e].argument)
             if r == lost:
                 stays = 0
             if stays == fleet.alive[r]:
@@ -71,51 +43,51 @@ def change_fleet(e: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: 
             spend_load(r, rules, fleet, d, out)
             if stays:
                 clear(c, r)
-                i = d.replicas[r, RUN_FIRST]
+                i = d.replicas[r].run_first
                 while i >= 0:  # answers it still gives from before it left
-                    if a.what[i, LEAF] >= 0:
-                        lock(c, r, a.what[i, LEAF])
-                    i = d.requests[i, RUN_NEXT]
+                    if a.what[i].leaf >= 0:
+                        lock(c, r, a.what[i].leaf)
+                    i = d.requests[i].run_next
                 fleet.alive[r] = 1
                 continue
             fleet.alive[r] = 0
-            i = d.replicas[r, WAIT_FIRST]
+            i = d.replicas[r].wait_first
             while i >= 0:
                 again[homeless] = i
                 homeless += 1
-                i = d.requests[i, WAIT_NEXT]
+                i = d.requests[i].wait_next
             if r == lost:
-                i = d.replicas[r, RUN_FIRST]
+                i = d.replicas[r].run_first
                 while i >= 0:
                     again[homeless] = i
                     homeless += 1
-                    i = d.requests[i, RUN_NEXT]
+                    i = d.requests[i].run_next
         for k in range(homeless):
             i = again[k]
             r = out.replica[i]
-            if fleet.alive[r] == 0 and np.isnan(out.times[i, ADMITTED_S]):
+            if fleet.alive[r] == 0 and np.isnan(out.times[i].admitted_s):
                 add_running(r, -1, rules, fleet, d, out)
-                fleet.session_running[a.what[i, SESSION]] -= 1
-                if fleet.session_running[a.what[i, SESSION]] == 0:
-                    d.sums[BUSY] -= 1
-                fleet.prefill_tokens[r] -= a.what[i, TOKENS]
+                fleet.session_running[a.what[i].session] -= 1
+                if fleet.session_running[a.what[i].session] == 0:
+                    d.sums[0].busy -= 1
+                fleet.prefill_tokens[r] -= a.what[i].tokens
             else:
-                if out.times[i, COMPUTED_S] > d.clock[NOW]:
-                    fleet.prefill_tokens[r] -= a.what[i, TOKENS] - out.blocks[i, HIT] * fleet.block_tokens[0]
-                d.requests[i, ATTEMPT] += 1
+                if out.times[i].computed_s > d.clock[0].now_s:
+                    fleet.prefill_tokens[r] -= a.what[i].tokens - out.blocks[i].hit * fleet.block_tokens[0]
+                d.requests[i].attempt += 1
                 leave(i, c, a, rules, fleet, d, out)
         for r in range(len(fleet.alive)):
             if fleet.alive[r] == 0:
-                d.replicas[r, WAIT_FIRST] = -1
-                d.replicas[r, WAIT_LAST] = -1
-                d.replicas[r, WAITING_BLOCKS] = 0
+                d.replicas[r].wait_first = -1
+                d.replicas[r].wait_last = -1
+                d.replicas[r].waiting_blocks = 0
                 fleet.waiting[r] = 0
         if lost >= 0:
             clear(c, lost)
-            d.replica_s[lost, PREFILL_FREE] = d.clock[NOW]
+            d.replicas[lost].prefill_free_s = d.clock[0].now_s
         for s in range(len(fleet.last)):
             if fleet.last[s] >= 0 and fleet.alive[fleet.last[s]] == 0:
                 fleet.last[s] = -2 - fleet.last[s]
         recount(fleet, d)
-    out.events[e, EVENT_AFTER] = fleet.alive.sum()
+    out.events[e].replicas_after = fleet.alive.sum()
     return homeless

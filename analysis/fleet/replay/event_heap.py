@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.fleet.replay.books import HEAP_SIZE, Desk
+from analysis.fleet.replay.books import Desk
 from analysis.kernel.numba_norc import inner
 
 COMPUTED, FINISHED, ARRIVED = range(3)  # at one time, in this order
@@ -12,8 +12,8 @@ COMPUTED, FINISHED, ARRIVED = range(3)  # at one time, in this order
 def push(d: Desk, when: float, what: int, attempt: int, request: int) -> None:
     """Heap order: time, then COMPUTED before FINISHED before ARRIVED, then arrival order."""
     key = (what << 48) | (attempt << 40) | request
-    at = d.sums[HEAP_SIZE]
-    d.sums[HEAP_SIZE] += 1
+    at = d.sums[0].pending
+    d.sums[0].pending += 1
     while at > 0:
         up = (at - 1) >> 1
         if d.heap_s[up] < when or (d.heap_s[up] == when and d.heap_key[up] <= key):
@@ -29,8 +29,8 @@ def push(d: Desk, when: float, what: int, attempt: int, request: int) -> None:
 def pop(d: Desk) -> int:
     """Take the earliest event: (what << 48) | (attempt << 40) | request."""
     key = d.heap_key[0]
-    d.sums[HEAP_SIZE] -= 1
-    n = d.sums[HEAP_SIZE]
+    d.sums[0].pending -= 1
+    n = d.sums[0].pending
     when = d.heap_s[n]
     last = d.heap_key[n]
     at = 0

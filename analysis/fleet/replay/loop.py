@@ -17,38 +17,8 @@ from numba import typeof, types
 from analysis.fleet.replay.admission import admit, close, computed, finished, fits, release
 from analysis.fleet.replay.books import (
     ABSOLUTE,
-    ADMITTED_S,
     AFTER_ARRIVAL,
-    ARRIVAL,
-    ARRIVED_S,
-    ATTEMPT,
-    BUSY,
-    COMPUTED_S,
-    DUPLICATE_BLOCKS,
-    END_S,
-    EVENT_MOVED,
-    EVENT_RECOMPUTED,
-    HEAP_SIZE,
     INSTANT,
-    KIND,
-    LEAF,
-    LIVE,
-    MAX_SESSION_RUNNING,
-    MOST_WAITING,
-    MOVES,
-    NOW,
-    PLACE,
-    QUEUED,
-    REFUSED,
-    SAMPLES_TAKEN,
-    SERVICE,
-    SESSION,
-    SETTLED,
-    TOKENS,
-    WAIT_FIRST,
-    WAIT_LAST,
-    WAIT_NEXT,
-    WAITING_BLOCKS,
     Arrivals,
     Desk,
     Outcome,
@@ -87,8 +57,8 @@ def place(
     changes: int,
 ) -> int:
     """Route request `i` and admit it, or let it wait. Returns the replica; -2: it is not alive."""
-    s = a.what[i, SESSION]
-    node = a.what[i, LEAF]
+    s = a.what[i].session
+    node = a.what[i].leaf
     replicas = len(fleet.alive)
     blocks = 0
     if node >= 0:
@@ -99,29 +69,29 @@ def place(
     before = fleet.last[s]
     if before < -1:
         fleet.last[s] = -1
-    r = choose(s, a.what[i, TOKENS], d.clock[NOW], fleet, memory)
+    r = choose(s, a.what[i].tokens, d.clock[0].now_s, fleet, memory)
     if r < 0 or r >= replicas or fleet.alive[r] == 0:
         return -2
     if before < -1:
         before = -2 - before
     if before >= 0 and before != r:
-        out.counts[MOVES] += 1
-    if d.sessions[s, SETTLED] < changes:
+        out.counts[0].moves += 1
+    if d.sessions[s].settled < changes:
         if before >= 0 and before != r:
             e = changes - 1
-            out.events[e, EVENT_MOVED] += 1
+            out.events[e].moved_sessions += 1
             if node >= 0:
                 deepest = d.found[HELD, r]
                 for k in range(d.found.shape[1]):
                     deepest = max(deepest, d.found[EVER_HELD, k])
-                out.events[e, EVENT_RECOMPUTED] += deepest - d.found[HELD, r]
-        d.sessions[s, SETTLED] = changes
+                out.events[e].recomputed_blocks += deepest - d.found[HELD, r]
+        d.sessions[s].settled = changes
     if (
-        rules.choices[MOST_WAITING] >= 0
-        and fleet.waiting[r] >= rules.choices[MOST_WAITING]
+        rules.choices[0].most_waiting >= 0
+        and fleet.waiting[r] >= rules.choices[0].most_waiting
         and not fits(i, r, c, a, rules, fleet, d, out)
     ):
-        out.counts[REFUSED] += 1
+        out.counts[0].refused += 1
         out.replica[i] = -1
         close(i, a, fleet, d, out)
         return r
@@ -130,31 +100,31 @@ def place(
     move_session(s, r, blocks, fleet, d)
     if node >= 0:
         mark_routed(c, r, node)
-    if rules.choices[SERVICE] == INSTANT:
+    if rules.choices[0].service == INSTANT:
         admit(i, r, c, a, rules, fleet, d, out, True)
-        out.times[i, COMPUTED_S] = d.clock[NOW]
+        out.times[i].computed_s = d.clock[0].now_s
         close(i, a, fleet, d, out)
         return r
     add_running(r, 1, rules, fleet, d, out)
     fleet.session_running[s] += 1
     if fleet.session_running[s] == 1:
-        d.sums[BUSY] += 1
-    out.counts[MAX_SESSION_RUNNING] = max(out.counts[MAX_SESSION_RUNNING], fleet.session_running[s])
-    if d.replicas[r, WAIT_FIRST] < 0 and fits(i, r, c, a, rules, fleet, d, out):
+        d.sums[0].busy += 1
+    out.counts[0].max_session_running = max(out.counts[0].max_session_running, fleet.session_running[s])
+    if d.replicas[r].wait_first < 0 and fits(i, r, c, a, rules, fleet, d, out):
         admit(i, r, c, a, rules, fleet, d, out, True)
         return r
-    out.counts[QUEUED] += 1
-    out.times[i, ADMITTED_S] = np.nan
-    d.requests[i, WAIT_NEXT] = -1
-    if d.replicas[r, WAIT_LAST] >= 0:
-        d.requests[d.replicas[r, WAIT_LAST], WAIT_NEXT] = i
+    out.counts[0].queued += 1
+    out.times[i].admitted_s = np.nan
+    d.requests[i].wait_next = -1
+    if d.replicas[r].wait_last >= 0:
+        d.requests[d.replicas[r].wait_last].wait_next = i
     else:
-        d.replicas[r, WAIT_FIRST] = i
-    d.replicas[r, WAIT_LAST] = i
+        d.replicas[r].wait_first = i
+    d.replicas[r].wait_last = i
     fleet.waiting[r] += 1
-    fleet.prefill_tokens[r] += a.what[i, TOKENS]
-    d.replicas[r, WAITING_BLOCKS] += blocks
-    fleet.busy_blocks[r] = c.pinned[r] + d.replicas[r, WAITING_BLOCKS] + fleet.running[r]
+    fleet.prefill_tokens[r] += a.what[i].tokens
+    d.replicas[r].waiting_blocks += blocks
+    fleet.busy_blocks[r] = c.pinned[r] + d.replicas[r].waiting_blocks + fleet.running[r]
     return r
 
 
@@ -166,20 +136,20 @@ def _run(
     upcoming = 0
     changes = 0
     while True:
-        while upcoming < n and (a.what[upcoming, KIND] != ABSOLUTE or not np.isnan(out.times[upcoming, ARRIVED_S])):
+        while upcoming < n and (a.what[upcoming].kind != ABSOLUTE or not np.isnan(out.times[upcoming].arrived_s)):
             upcoming += 1
         # At one time: computed, finished, fleet events, arrivals.
         source = -1
         when = np.inf
-        if d.sums[HEAP_SIZE] > 0:
+        if d.sums[0].pending > 0:
             source, when = 0, d.heap_s[0]
         late = source == 0 and d.heap_key[0] >> 48 == ARRIVED
-        if changes < len(rules.event_s) and (source >= 0 or upcoming < n):
-            change = rules.event_s[changes]
+        if changes < len(rules.changes) and (source >= 0 or upcoming < n):
+            change = rules.changes[changes].at_s
             if change < when or (late and change == when):
                 source, when = 1, change
         if upcoming < n:
-            first = a.when[upcoming, ARRIVAL]
+            first = a.when[upcoming].arrival_s
             if first < when or (first == when and source == 0 and late and upcoming < d.heap_key[0] & ((1 << 40) - 1)):
                 source, when = 2, first
         if source < 0:
@@ -201,27 +171,27 @@ def _run(
             what = key >> 48
             i = key & ((1 << 40) - 1)
             if what != ARRIVED:
-                if (key >> 40) & 255 == d.requests[i, ATTEMPT] & 255:
+                if (key >> 40) & 255 == d.requests[i].attempt & 255:
                     if what == COMPUTED:
                         computed(i, c, a, rules, fleet, d, out)
                     else:
                         finished(i, c, a, rules, fleet, d, out)
                 continue
-            if not np.isnan(out.times[i, ARRIVED_S]):
+            if not np.isnan(out.times[i].arrived_s):
                 continue
-        out.times[i, ARRIVED_S] = d.clock[NOW]
-        s = a.what[i, SESSION]
-        if d.sessions[s, PLACE] == -2:
-            d.sessions[s, PLACE] = -1
-            d.sums[LIVE] += 1
-            d.sessions[s, SETTLED] = changes
+        out.times[i].arrived_s = d.clock[0].now_s
+        s = a.what[i].session
+        if d.sessions[s].place == -2:
+            d.sessions[s].place = -1
+            d.sums[0].live += 1
+            d.sessions[s].settled = changes
         if place(i, choose, memory, c, a, rules, fleet, d, out, changes) == -2:
             return i
         release(i, a, d, AFTER_ARRIVAL)
     for r in range(len(fleet.alive)):
         spend_load(r, rules, fleet, d, out)
-    out.integrals[END_S] = d.clock[NOW]
-    out.counts[DUPLICATE_BLOCKS] = duplicate_blocks(c, len(fleet.alive))
+    out.integrals[0].end_s = d.clock[0].now_s
+    out.counts[0].duplicate_blocks = duplicate_blocks(c, len(fleet.alive))
     return -1
 
 
@@ -243,15 +213,15 @@ def run(
         RuntimeError: the policy chose a replica that is not alive.
     """
     replicas = len(fleet.alive)
-    out = new_outcome(len(arrivals.what), replicas, len(rules.event_s))
+    out = new_outcome(len(arrivals.what), replicas, len(rules.changes))
     desk = new_desk(arrivals, replicas, len(fleet.last), begin_s)
     fleet = fleet._replace(
         held=desk.found[HELD, :replicas], routed=desk.found[SENT, :replicas], in_use=desk.found[IN_USE, :replicas]
     )
-    again = np.empty(len(arrivals.what) if len(rules.event_s) else 0, np.int64)
+    again = np.empty(len(arrivals.what) if len(rules.changes) else 0, np.int64)
     rest = (memory, caches, arrivals, rules, fleet, desk, out, again)
     failed = _compiled(*(typeof(value) for value in rest))(choose, *rest)
     if failed >= 0:
         raise RuntimeError(f"the policy chose a replica that is not alive for request {failed} (in arrival order)")
-    taken = int(out.counts[SAMPLES_TAKEN])
+    taken = int(out.counts["samples_taken"][0])
     return out._replace(sample_s=out.sample_s[:taken], samples=out.samples[:taken])

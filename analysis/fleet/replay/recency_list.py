@@ -7,55 +7,60 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from analysis.kernel.numba_norc import inner
 
-DEPTH, HOLDING, UP, DOWN, OLDER, NEWER = range(6)  # columns of Caches.entries
-OLDEST, NEWEST = range(2)  # columns of Caches.ends
-FREE_ENTRY, NEXT_ENTRY, NEXT_HOLDING = range(3)  # positions in Caches.counters
+ENTRY = np.dtype([("depth", "i4"), ("holding", "i4"), ("up", "i4"), ("down", "i4"), ("older", "i4"), ("newer", "i4")])
+"""An entry: its depth in blocks (of JUNK: the number of blocks); its holding; the next entry of its stack, up and down;
+the next entry of the replica's list, older and newer."""
+ENDS = np.dtype([("oldest", "i4"), ("newest", "i4")])
+COUNTERS = np.dtype([("free_entry", "i8"), ("next_entry", "i8"), ("next_holding", "i8")])
+"""The first free entry, and how many entries and holdings were ever used."""
 
 
 @inner()
 def append(entries: Any, ends: Any, replica: int, e: int) -> None:
     """Make `e` the most recent entry of the replica."""
-    last = ends[replica, NEWEST]
-    entries[e, OLDER] = last
-    entries[e, NEWER] = -1
+    last = ends[replica].newest
+    entries[e].older = last
+    entries[e].newer = -1
     if last >= 0:
-        entries[last, NEWER] = e
+        entries[last].newer = e
     else:
-        ends[replica, OLDEST] = e
-    ends[replica, NEWEST] = e
+        ends[replica].oldest = e
+    ends[replica].newest = e
 
 
 @inner()
 def unlink(entries: Any, ends: Any, replica: int, e: int) -> None:
     """Take `e` out of the replica's list."""
-    before = entries[e, OLDER]
-    after = entries[e, NEWER]
+    before = entries[e].older
+    after = entries[e].newer
     if before >= 0:
-        entries[before, NEWER] = after
+        entries[before].newer = after
     else:
-        ends[replica, OLDEST] = after
+        ends[replica].oldest = after
     if after >= 0:
-        entries[after, OLDER] = before
+        entries[after].older = before
     else:
-        ends[replica, NEWEST] = before
+        ends[replica].newest = before
 
 
 @inner()
 def new_entry(entries: Any, counters: Any) -> int:
     """An entry that nobody uses."""
-    e = counters[FREE_ENTRY]
+    e = counters[0].free_entry
     if e >= 0:
-        counters[FREE_ENTRY] = entries[e, UP]
+        counters[0].free_entry = entries[e].up
         return e
-    e = counters[NEXT_ENTRY]
-    counters[NEXT_ENTRY] += 1
+    e = counters[0].next_entry
+    counters[0].next_entry += 1
     return e
 
 
 @inner()
 def free_entry(entries: Any, counters: Any, e: int) -> None:
     """Give `e` back."""
-    entries[e, UP] = counters[FREE_ENTRY]
-    counters[FREE_ENTRY] = e
+    entries[e].up = counters[0].free_entry
+    counters[0].free_entry = e

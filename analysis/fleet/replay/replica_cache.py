@@ -18,25 +18,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.fleet.replay.recency_list import (
-    DEPTH,
-    DOWN,
-    HOLDING,
-    NEWER,
-    NEWEST,
-    NEXT_HOLDING,
-    OLDEST,
-    UP,
-    append,
-    free_entry,
-    new_entry,
-    unlink,
-)
+from analysis.fleet.replay.recency_list import COUNTERS, ENDS, ENTRY, append, free_entry, new_entry, unlink
 from analysis.kernel.heavy_paths import HeavyPaths
 from analysis.kernel.numba_norc import inner
 
-OWNER, PATH, NEXT, TOP, BOTTOM, INSERTED, ROUTED, LOCKED = range(8)  # columns of Caches.holdings
-HELD, EVER_HELD, SENT, IN_USE = range(4)  # rows that `matches` fills; the last three as INSERTED, ROUTED, LOCKED
+HOLDINGS = np.dtype(
+    [("owner", "i4"), ("path", "i4"), ("next", "i4"), ("top", "i4"), ("bottom", "i4"), ("inserted", "i4"),
+     ("routed", "i4"), ("locked", "i4")]
+)  # fmt: skip
+"""One replica's part of one path: the replica; the path; the next holding of the path; the shallowest and the deepest
+entry; the deepest depth ever held (what an unbounded cache would still hold), ever routed there, and that running
+requests read."""
+HELD, EVER_HELD, SENT, IN_USE = range(4)  # rows that `matches` fills
 JUNK = (
     -1
 )  # holding of an entry whose blocks no prompt shares: generated tokens that no later prompt is known to re-send
@@ -51,14 +44,10 @@ class Caches(NamedTuple):
         end_blocks: int64[n], full blocks at each node's end.
         base: int64[p], full blocks above each path's first node.
         first: int32[p], first holding of the path.
-        holdings: int32[h, 8]: the replica; the path; the next holding of the path; the shallowest and the deepest
-            entry; the deepest depth ever held (what an unbounded cache would still hold), ever routed there, and that
-            running requests read.
-        entries: int32[e, 6]: the depth (of JUNK: the number of blocks); the holding; the next entry of its stack, up
-            and down; the next entry of the replica's list, older and newer.
-        ends: int32[R, 2], oldest and newest entry of each replica's list.
+        holdings: HOLDINGS[h]. entries: recency_list.ENTRY[e].
+        ends: recency_list.ENDS[R], oldest and newest entry of each replica's list.
         resident, capacity, pinned: int64[R], blocks; capacity -1 is unbounded.
-        counters: int64[3]: first free entry, entries and holdings ever used.
+        counters: recency_list.COUNTERS[1].
     """
 
     path: NDArray[np.int32]
@@ -66,13 +55,13 @@ class Caches(NamedTuple):
     end_blocks: NDArray[np.int64]
     base: NDArray[np.int64]
     first: NDArray[np.int32]
-    holdings: NDArray[np.int32]
-    entries: NDArray[np.int32]
-    ends: NDArray[np.int32]
+    holdings: NDArray[np.void]
+    entries: NDArray[np.void]
+    ends: NDArray[np.void]
     resident: NDArray[np.int64]
     capacity: NDArray[np.int64]
     pinned: NDArray[np.int64]
-    counters: NDArray[np.int64]
+    counters: NDArray[np.void]
 
 
 def open_caches(
@@ -109,13 +98,13 @@ def open_caches(
         np.ascontiguousarray(end, np.int64) // block_tokens,
         paths.head_start // block_tokens,
         np.full(len(paths.above), -1, np.int32),
-        np.empty((holdings, 8), np.int32),
-        np.empty((entries, 6), np.int32),
-        np.full((replicas, 2), -1, np.int32),
+        np.empty(holdings, HOLDINGS),
+        np.empty(entries, ENTRY),
+        np.array([(-1, -1)] * replicas, ENDS),
         np.zeros(replicas, np.int64),
         np.ascontiguousarray(capacity_blocks, np.int64),
         np.zeros(replicas, np.int64),
-        np.array([-1, 0, 0], np.int64),
+        np.array([(-1, 0, 0)], COUNTERS),
     )
 
 
@@ -140,14 +129,16 @@ def matches(c: Caches, node: int, found: Any) -> None:
         if here > c.base[p]:
             h = c.first[p]
             while h >= 0:
-                r = c.holdings[h, OWNER]
-                if c.holdings[h, BOTTOM] >= 0:
-                    found[HELD, r] = max(found[HELD, r], min(here, c.entries[c.holdings[h, BOTTOM], DEPTH]))
-                for row in range(EVER_HELD, IN_USE + 1):
-                    deep = c.holdings[h, INSERTED - EVER_HELD + row]
-                    if deep > c.base[p]:
-                        found[row, r] = max(found[row, r], min(here, deep))
-                h = c.holdings[h, NEXT]
+                r = c.holdings[h].owner
+                if c.holdings[h].bottom >= 0:
+                    found[HELD, r] = max(found[HELD, r], min(here, c.entries[c.holdings[h].bottom].depth))
+                if c.holdings[h].inserted > c.base[p]:
+                    found[EVER_HELD, r] = max(found[EVER_HELD, r], min(here, c.holdings[h].inserted))
+                if c.holdings[h].routed > c.base[p]:
+                    found[SENT, r] = max(found[SENT, r], min(here, c.holdings[h].routed))
+                if c.holdings[h].locked > c.base[p]:
+                    found[IN_USE, r] = max(found[IN_USE, r], min(here, c.holdings[h].locked))
+                h = c.holdings[h].next
         node = c.above[p]
 
 
@@ -156,20 +147,20 @@ def holding_of(c: Caches, replica: int, p: int) -> int:
     """The replica's holding of path `p`, made if there is none."""
     h = c.first[p]
     while h >= 0:
-        if c.holdings[h, OWNER] == replica:
+        if c.holdings[h].owner == replica:
             return h
-        h = c.holdings[h, NEXT]
-    h = c.counters[NEXT_HOLDING]
-    c.counters[NEXT_HOLDING] += 1
-    c.holdings[h, OWNER] = replica
-    c.holdings[h, PATH] = p
-    c.holdings[h, NEXT] = c.first[p]
+        h = c.holdings[h].next
+    h = c.counters[0].next_holding
+    c.counters[0].next_holding += 1
+    c.holdings[h].owner = replica
+    c.holdings[h].path = p
+    c.holdings[h].next = c.first[p]
     c.first[p] = h
-    c.holdings[h, TOP] = -1
-    c.holdings[h, BOTTOM] = -1
-    c.holdings[h, INSERTED] = c.base[p]
-    c.holdings[h, ROUTED] = c.base[p]
-    c.holdings[h, LOCKED] = c.base[p]
+    c.holdings[h].top = -1
+    c.holdings[h].bottom = -1
+    c.holdings[h].inserted = c.base[p]
+    c.holdings[h].routed = c.base[p]
+    c.holdings[h].locked = c.base[p]
     return h
 
 
@@ -181,7 +172,7 @@ def mark_routed(c: Caches, replica: int, node: int) -> None:
         here = c.end_blocks[node]
         if here > c.base[p]:
             h = holding_of(c, replica, p)
-            c.holdings[h, ROUTED] = max(c.holdings[h, ROUTED], here)
+            c.holdings[h].routed = max(c.holdings[h].routed, here)
         node = c.above[p]
 
 
@@ -193,27 +184,27 @@ def touch(c: Caches, replica: int, node: int, limit: int) -> None:
         here = min(c.end_blocks[node], limit)
         if here > c.base[p]:
             h = holding_of(c, replica, p)
-            before = c.entries[c.holdings[h, BOTTOM], DEPTH] if c.holdings[h, BOTTOM] >= 0 else c.base[p]
+            before = c.entries[c.holdings[h].bottom].depth if c.holdings[h].bottom >= 0 else c.base[p]
             if here > before:
                 c.resident[replica] += here - before
-            top = c.holdings[h, TOP]
-            while top >= 0 and c.entries[top, DEPTH] <= here:
-                below = c.entries[top, DOWN]
+            top = c.holdings[h].top
+            while top >= 0 and c.entries[top].depth <= here:
+                below = c.entries[top].down
                 unlink(c.entries, c.ends, replica, top)
                 free_entry(c.entries, c.counters, top)
                 top = below
             e = new_entry(c.entries, c.counters)
-            c.entries[e, DEPTH] = here
-            c.entries[e, HOLDING] = h
-            c.entries[e, UP] = -1
-            c.entries[e, DOWN] = top
+            c.entries[e].depth = here
+            c.entries[e].holding = h
+            c.entries[e].up = -1
+            c.entries[e].down = top
             if top >= 0:
-                c.entries[top, UP] = e
+                c.entries[top].up = e
             else:
-                c.holdings[h, BOTTOM] = e
-            c.holdings[h, TOP] = e
+                c.holdings[h].bottom = e
+            c.holdings[h].top = e
             append(c.entries, c.ends, replica, e)
-            c.holdings[h, INSERTED] = max(c.holdings[h, INSERTED], here)
+            c.holdings[h].inserted = max(c.holdings[h].inserted, here)
         node = c.above[p]
 
 
@@ -223,8 +214,8 @@ def add_junk(c: Caches, replica: int, blocks: int) -> None:
     if blocks <= 0:
         return
     e = new_entry(c.entries, c.counters)
-    c.entries[e, DEPTH] = blocks
-    c.entries[e, HOLDING] = JUNK
+    c.entries[e].depth = blocks
+    c.entries[e].holding = JUNK
     append(c.entries, c.ends, replica, e)
     c.resident[replica] += blocks
 
@@ -236,28 +227,28 @@ def evict(c: Caches, replica: int, capacity: int) -> None:
         return
     passed_over = -1
     while c.resident[replica] > capacity:
-        e = c.ends[replica, OLDEST]
+        e = c.ends[replica].oldest
         if e < 0 or e == passed_over:
             return
-        h = c.entries[e, HOLDING]
+        h = c.entries[e].holding
         if h == JUNK:
             low = 0
             floor = 0
         else:
-            low = c.entries[c.entries[e, UP], DEPTH] if c.entries[e, UP] >= 0 else c.base[c.holdings[h, PATH]]
-            floor = c.entries[e, DEPTH] if c.entries[e, DOWN] >= 0 else max(low, c.holdings[h, LOCKED])
-        gone = min(c.resident[replica] - capacity, c.entries[e, DEPTH] - floor)
+            low = c.entries[c.entries[e].up].depth if c.entries[e].up >= 0 else c.base[c.holdings[h].path]
+            floor = c.entries[e].depth if c.entries[e].down >= 0 else max(low, c.holdings[h].locked)
+        gone = min(c.resident[replica] - capacity, c.entries[e].depth - floor)
         if gone > 0:
-            c.entries[e, DEPTH] -= gone
+            c.entries[e].depth -= gone
             c.resident[replica] -= gone
-        if c.entries[e, DEPTH] == low:
+        if c.entries[e].depth == low:
             unlink(c.entries, c.ends, replica, e)
             if h != JUNK:
-                if c.entries[e, UP] >= 0:
-                    c.entries[c.entries[e, UP], DOWN] = -1
+                if c.entries[e].up >= 0:
+                    c.entries[c.entries[e].up].down = -1
                 else:
-                    c.holdings[h, TOP] = -1
-                c.holdings[h, BOTTOM] = c.entries[e, UP]
+                    c.holdings[h].top = -1
+                c.holdings[h].bottom = c.entries[e].up
             free_entry(c.entries, c.counters, e)
         elif c.resident[replica] > capacity:  # in use: its place in the order is settled when it is released
             if passed_over < 0:
@@ -269,23 +260,23 @@ def evict(c: Caches, replica: int, capacity: int) -> None:
 @inner()
 def clear(c: Caches, replica: int) -> None:
     """Forget everything the replica holds and held (it was lost, or started anew)."""
-    e = c.ends[replica, OLDEST]
+    e = c.ends[replica].oldest
     while e >= 0:
-        after = c.entries[e, NEWER]
+        after = c.entries[e].newer
         free_entry(c.entries, c.counters, e)
         e = after
-    c.ends[replica, OLDEST] = -1
-    c.ends[replica, NEWEST] = -1
+    c.ends[replica].oldest = -1
+    c.ends[replica].newest = -1
     c.resident[replica] = 0
     c.pinned[replica] = 0
-    for h in range(c.counters[NEXT_HOLDING]):
-        if c.holdings[h, OWNER] == replica:
-            c.holdings[h, TOP] = -1
-            c.holdings[h, BOTTOM] = -1
-            base = c.base[c.holdings[h, PATH]]
-            c.holdings[h, INSERTED] = base
-            c.holdings[h, ROUTED] = base
-            c.holdings[h, LOCKED] = base
+    for h in range(c.counters[0].next_holding):
+        if c.holdings[h].owner == replica:
+            c.holdings[h].top = -1
+            c.holdings[h].bottom = -1
+            base = c.base[c.holdings[h].path]
+            c.holdings[h].inserted = base
+            c.holdings[h].routed = base
+            c.holdings[h].locked = base
 
 
 @inner()
@@ -297,10 +288,10 @@ def duplicate_blocks(c: Caches, replicas: int) -> int:
         deepest = c.base[p]
         h = c.first[p]
         while h >= 0:
-            if c.holdings[h, OWNER] < replicas and c.holdings[h, BOTTOM] >= 0:
-                held = c.entries[c.holdings[h, BOTTOM], DEPTH]
+            if c.holdings[h].owner < replicas and c.holdings[h].bottom >= 0:
+                held = c.entries[c.holdings[h].bottom].depth
                 copies += held - c.base[p]
                 deepest = max(deepest, held)
-            h = c.holdings[h, NEXT]
+            h = c.holdings[h].next
         distinct += deepest - c.base[p]
     return copies - distinct

@@ -126,9 +126,9 @@ def test_llm_d_cannot_tell_sessions_apart_behind_a_shared_head() -> None:
     head = [0] * 5000
     trace = trace_of([head + [1] * 500, head + [2] * 500, head + [1] * 500], range(3))
     approximate = Cell("llm_d", 2, block_tokens=50, params={"precise": 0.0}, seed=3)
-    assert replay(trace, approximate).outcome.blocks[1, 0] in (0, 100)
+    assert replay(trace, approximate).outcome.blocks["hit"][1] in (0, 100)
     precise = replay(trace, approximate._replace(params={})).outcome
-    assert precise.blocks[:, 0].tolist() == [0, 100, 110]
+    assert precise.blocks["hit"].tolist() == [0, 100, 110]
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_unknown_durations_are_estimated_and_counted() -> None:
         output_tokens=np.array([10, 20, 40]),
     )
     result = replay(trace, Cell("round_robin", 3, block_tokens=1, service="recorded"))
-    assert result.outcome.times[:, 3].tolist() == pytest.approx([2, 4, 8])
+    assert result.outcome.times["finished_s"].tolist() == pytest.approx([2, 4, 8])
     assert (
         cell_figures(trace, Cell("round_robin", 3, block_tokens=1, service="recorded"))["estimated_duration_requests"]
         == 1

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.fleet.replay.books import BEST, HIT, SHARED_HIT, UNBOUNDED_HIT
 from analysis.fleet.routing import Cell, Event, Replay, Trace, replay
 from tests.references.naive import SHARED, blocks_of, build_tree, lru_hits
 
@@ -60,8 +59,8 @@ def loads(result: Replay) -> tuple[list[int], list[int]]:
     return requests.tolist(), tokens.astype(int).tolist()
 
 
-def hit_tokens(result: Replay, column: int = HIT) -> int:
-    return int(result.outcome.blocks[:, column].sum()) * result.cell.block_tokens
+def hit_tokens(result: Replay, column: str = "hit") -> int:
+    return int(result.outcome.blocks[column].sum()) * result.cell.block_tokens
 
 
 prompts_strategy = st.lists(
@@ -88,14 +87,14 @@ def test_every_cache_equals_a_per_block_lru(
     bound = 10**9 if capacity is None else capacity
     for r in range(replicas):
         mine = [k for k in range(len(rows)) if chosen[k] == r]
-        assert [blocks[k, HIT] for k in mine] == [lru_hits(prompts, mine, block, bound)[k] for k in mine]
-        assert [blocks[k, UNBOUNDED_HIT] for k in mine] == [lru_hits(prompts, mine, block, 10**9)[k] for k in mine]
+        assert [blocks["hit"][k] for k in mine] == [lru_hits(prompts, mine, block, bound)[k] for k in mine]
+        assert [blocks["unbounded_hit"][k] for k in mine] == [lru_hits(prompts, mine, block, 10**9)[k] for k in mine]
     shared = lru_hits(prompts, range(len(rows)), block, bound * replicas)
-    assert blocks[:, SHARED_HIT].tolist() == shared
+    assert blocks["shared_hit"].tolist() == shared
     held: list[OrderedDict[Any, None]] = [OrderedDict() for _ in range(replicas)]
     for k in range(len(rows)):
         wanted = blocks_of(prompts[k], block)
-        assert blocks[k, BEST] == max(sum(b in cache for b in wanted) for cache in held)
+        assert blocks["best"][k] == max(sum(b in cache for b in wanted) for cache in held)
         for b in reversed(wanted):
             held[chosen[k]].pop(b, None)
             held[chosen[k]][b] = None
@@ -108,7 +107,7 @@ def test_every_cache_equals_a_per_block_lru(
 def test_one_replica_is_the_lru_curve_whatever_the_policy(rows: Any, block: int, capacity: int, policy: str) -> None:
     prompts = [row[0] for row in rows]
     result = replay(trace_of(prompts, [row[1] for row in rows]), Cell(policy, 1, capacity * block, block_tokens=block))
-    assert result.outcome.blocks[:, HIT].tolist() == lru_hits(prompts, range(len(rows)), block, capacity)
+    assert result.outcome.blocks["hit"].tolist() == lru_hits(prompts, range(len(rows)), block, capacity)
 
 
 @QUICK
@@ -118,7 +117,7 @@ def test_prefix_aware_policies_equal_the_shared_cache_without_bounds_and_load(
 ) -> None:
     prompts = [row[0] for row in rows]
     result = replay(trace_of(prompts, [row[1] for row in rows]), Cell(policy, replicas, block_tokens=1))
-    assert result.outcome.blocks[:, HIT].tolist() == lru_hits(prompts, range(len(rows)), 1, 10**9)
+    assert result.outcome.blocks["hit"].tolist() == lru_hits(prompts, range(len(rows)), 1, 10**9)
 
 
 def test_case_19_hit_tokens_and_loads() -> None:
@@ -134,7 +133,7 @@ def test_case_19_hit_tokens_and_loads() -> None:
         result = replay(trace, Cell(policy, 2, block_tokens=512))
         assert hit_tokens(result) == expected[name]["hit_tokens"]
         assert loads(result)[1] == expected[name]["input_tokens_per_replica"]
-        assert hit_tokens(result, SHARED_HIT) == expected["one shared cache"]["hit_tokens"]
+        assert hit_tokens(result, "shared_hit") == expected["one shared cache"]["hit_tokens"]
 
 
 def test_golden_routing_figures(tmp_path: Any) -> None:
@@ -200,11 +199,12 @@ def test_requests_and_tokens_are_conserved_under_load_and_events(
     result = replay(trace, cell)
     out = result.outcome
     assert (out.replica >= 0).all()
-    assert not np.isnan(out.times).any()
-    assert (np.diff(out.times, axis=1) >= 0).all()
+    times = out.times.view(np.float64).reshape(-1, 4)
+    assert not np.isnan(times).any()
+    assert (np.diff(times, axis=1) >= 0).all()
     assert result.prefix_tokens.sum() == sum(len(row[0]) for row in rows)
-    assert (out.blocks >= 0).all()
-    assert (out.blocks <= result.prefix_tokens[:, None]).all()
+    assert (out.blocks.view(np.int64) >= 0).all()
+    assert (out.blocks.view(np.int64).reshape(-1, 4) <= result.prefix_tokens[:, None]).all()
     again = replay(trace, cell).outcome
     assert np.array_equal(again.replica, out.replica)
     assert np.array_equal(again.blocks, out.blocks)
@@ -227,16 +227,16 @@ def test_a_prompt_can_be_hit_only_once_it_is_computed() -> None:
     trace = trace_of([[1] * 4, [1] * 4, [1] * 4], [0, 1, 2], [0, 1, 3], duration_s=np.full(3, 2.0))
     early = replay(trace, Cell("round_robin", 1, block_tokens=1, service="recorded"))
     late = replay(trace, Cell("round_robin", 1, block_tokens=1, service="recorded", insert="finish"))
-    assert early.outcome.blocks[:, HIT].tolist() == [0, 4, 4]
-    assert late.outcome.blocks[:, HIT].tolist() == [0, 0, 4]
+    assert early.outcome.blocks["hit"].tolist() == [0, 4, 4]
+    assert late.outcome.blocks["hit"].tolist() == [0, 0, 4]
 
 
 def test_requests_wait_for_a_place_and_for_kv() -> None:
     trace = trace_of([[1] * 4, [2] * 4, [3] * 4], [0, 1, 2], [0, 0, 0], duration_s=np.full(3, 2.0))
     slots = replay(trace, Cell("round_robin", 1, block_tokens=1, service="recorded", max_running=1)).outcome
-    assert slots.times[:, 1].tolist() == [0, 2, 4]
+    assert slots.times["admitted_s"].tolist() == [0, 2, 4]
     room = replay(trace, Cell("round_robin", 1, 8, block_tokens=1, service="recorded")).outcome
-    assert room.times[:, 1].tolist() == [0, 0, 2]
+    assert room.times["admitted_s"].tolist() == [0, 0, 2]
     refused = replay(trace, Cell("round_robin", 1, block_tokens=1, service="recorded", max_running=1, queue_limit=1))
     assert refused.outcome.replica.tolist() == [0, 0, -1]
 
@@ -244,9 +244,13 @@ def test_requests_wait_for_a_place_and_for_kv() -> None:
 def test_a_closed_loop_waits_for_answers() -> None:
     trace = trace_of([[1], [1, 1], [2]], [0, 0, 1], [0, 5, 1], duration_s=np.array([3.0, 1.0, 2.0]))
     one = replay(trace, Cell("round_robin", 1, block_tokens=1, service="recorded", loop="closed", max_running=1))
-    assert one.outcome.times[:, 0].tolist() == [0, 1, 5]  # in arrival order: the gap of 2 s follows the answer at 3
+    assert one.outcome.times["arrived_s"].tolist() == [
+        0,
+        1,
+        5,
+    ]  # in arrival order: the gap of 2 s follows the answer at 3
     lanes = replay(trace, Cell("round_robin", 1, block_tokens=1, service="recorded", loop="closed", population=1))
-    assert lanes.outcome.times[:, 0].tolist() == [0, 6, 5]  # the second session takes the place of the first
+    assert lanes.outcome.times["arrived_s"].tolist() == [0, 6, 5]  # the second session takes the place of the first
 
 
 def test_unknown_policies_parameters_and_loads_are_refused() -> None:
