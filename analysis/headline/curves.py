@@ -23,8 +23,9 @@ from analysis.kernel.sorted_runs import (
     needed_blocks,
 )
 from analysis.kernel.sorted_runs import hits_at as hits_of_events
+from analysis.store.prepared import Prepared
 from analysis.store.question import BadQuestion, Question, engine_of
-from analysis.store.warehouse import Prepared, Warehouse
+from analysis.store.warehouse import Warehouse
 
 DEFAULT_TTLS_S = (60.0, 300.0, 3600.0)
 EVENT_GROUP_ROWS = 1 << 16
@@ -68,7 +69,7 @@ def select(warehouse: Warehouse, question: Question, axis: str = "all") -> Selec
     )
     of_row = np.full(prepared.requests, -1, np.int64)
     of_row[rows["row"].to_numpy()] = code
-    runs = pl.read_parquet(prepared.runs, columns=["request", "blocks", "distance_blocks", "gap_s"])
+    runs = prepared.read_runs(columns=["request", "blocks", "distance_blocks", "gap_s"])
     group = of_row[runs["request"].to_numpy()]
     keep = group >= 0
     prefix = rows["prefix_tokens"].to_numpy()

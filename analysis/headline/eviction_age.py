@@ -87,8 +87,8 @@ def eviction_age(
     prepared = warehouse.prepare(question)
     warehouse.need_times(prepared, "the age at eviction", seconds=True)
     block = prepared.block_size
-    runs = pl.read_parquet(prepared.runs, columns=["request", "blocks", "distance_blocks", "last_request"])
-    full = pl.read_parquet(prepared.facts, columns=["full_blocks"])["full_blocks"].fill_null(0).to_numpy()
+    runs = prepared.read_runs(columns=["request", "blocks", "distance_blocks", "last_request"])
+    full = prepared.read_facts(columns=["full_blocks"])["full_blocks"].fill_null(0).to_numpy()
     arrived = warehouse.arrived(question.arrivals)
     chosen = np.zeros(len(full), np.bool_)
     chosen[warehouse.grouped(question, "all")["row"].to_numpy()] = True

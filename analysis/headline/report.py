@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from analysis.headline.definitions import MEANINGS
+from analysis.store.prepared import Prepared
 from analysis.store.question import Question, engine_of
-from analysis.store.warehouse import Prepared, Warehouse
+from analysis.store.warehouse import Warehouse
 
 DEFAULT_AXES = ("trajectory_type",)
 _OWN_FIGURES = (
@@ -44,18 +44,12 @@ def definition(prepared: Prepared) -> dict[str, Any]:
 def report(warehouse: Warehouse, question: Question, axes: tuple[str, ...] = DEFAULT_AXES) -> dict[str, Any]:
     """Every headline figure, and the main ones by each axis."""
     prepared = warehouse.prepare(question)
-    anchored = not prepared.unanchored and prepared.timed
-    workload = warehouse.query("workload", question, anchored=anchored).to_dicts()[0]
-    distinct = distinct_tokens(warehouse, question)
-    overlap = warehouse.query("overlap", question, block=prepared.block_size, distinct_tokens=distinct).to_dicts()[0]
+    workload = warehouse.query("workload", question).to_dicts()[0]
+    overlap = warehouse.query("overlap", question).to_dicts()[0]
     if not overlap["prefix_tokens"]:
         overlap = dict.fromkeys(overlap)
-    rates = warehouse.query("hit_rate", question, block=prepared.block_size, order_known=prepared.order_known)
-    hit_rate = rates.to_dicts()[0]
-    by = {
-        axis: warehouse.query("by_axis", question, axis=axis, order_known=prepared.order_known).to_dicts()
-        for axis in axes
-    }
+    hit_rate = warehouse.query("hit_rate", question).to_dicts()[0]
+    by = {axis: warehouse.query("by_axis", question, axis=axis).to_dicts() for axis in axes}
     if question.definition != "tracetower":
         _redefine(warehouse, question, hit_rate, by)
     return {
@@ -104,22 +98,6 @@ def assumed(warehouse: Warehouse, question: Question) -> str | None:
         f"{100 * share:.1f} % of prefix tokens are of prompts known by length alone: inside a session such a prompt is "
         "taken to share what the shorter of it and the previous one has (an upper bound), across sessions nothing"
     )
-
-
-def distinct_tokens(warehouse: Warehouse, question: Question) -> int | None:
-    """Tokens of tree nodes on some selected prompt's path; None where no prompt is known."""
-    rows = warehouse.sql("SELECT prefix_id FROM selected WHERE prefix_id IS NOT NULL", question)
-    if rows.is_empty():
-        return None
-    from analysis.kernel.reuse import reuse
-
-    loaded = warehouse.loaded()
-    leaf = rows["prefix_id"].to_numpy().astype(np.int64)
-    order = np.arange(leaf.size)
-    tree = loaded.tree
-    # at block size 1 every token that is not a hit is met for the first time
-    runs = reuse(tree.parent, tree.start, tree.end, leaf, order, order.astype(np.float64), 1, None, loaded.paths)
-    return runs.distinct_blocks
 
 
 def table(figures: dict[str, Any]) -> pl.DataFrame:

@@ -24,8 +24,9 @@ from analysis.profile.generator import generator
 from analysis.profile.groups import group_figures
 from analysis.profile.prefix_layers import prefix_layers
 from analysis.profile.whole_sessions import FEW
+from analysis.store.prepared import Prepared
 from analysis.store.question import Question
-from analysis.store.warehouse import Prepared, Warehouse
+from analysis.store.warehouse import Warehouse
 from traces.dataset.bundle import KNOWN_AGENTS
 
 SCHEMA, VERSION = "tracetower.profile", 2
@@ -58,7 +59,7 @@ def profile(warehouse: Warehouse, block_size: int | None = None, arrivals: str =
     anchored = not prepared.unanchored and prepared.timed
     rows = _rows(warehouse, prepared)
     labels, merged = _labels(rows)
-    runs = pl.read_parquet(prepared.runs)
+    runs = prepared.read_runs()
     whole = np.zeros(rows.height, np.int64)
     hit = _hits(runs, rows, whole, 1, prepared, anchored)[0]
     if anchored:
@@ -96,7 +97,7 @@ def profile(warehouse: Warehouse, block_size: int | None = None, arrivals: str =
 def _rows(warehouse: Warehouse, prepared: Prepared) -> pl.DataFrame:
     """Facts with family, depth (0 top-level), head, spawning row and the deepest earlier prompt of the session."""
     loaded = warehouse.loaded()
-    facts = pl.read_parquet(prepared.facts)
+    facts = prepared.read_facts()
     kinds = warehouse.kinds()
     extra = loaded.requests.select("spawn_request_id", "head_tokens", "input_rank", "record_ordinal", "basis")
     facts = pl.concat([facts, extra], how="horizontal").with_columns(

@@ -6,21 +6,6 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-AXES = (
-    "trajectory_type",
-    "role",
-    "trigger",
-    "work",
-    "transition",
-    "model",
-    "agent",
-    "source",
-    "session",
-    "day",
-    "turn",
-    "gap",
-    "prompt_length",
-)
 DEFINITIONS = ("tracetower", "kvcache-simulator", "aiperf", "vllm", "vllm:0.20", "sglang")
 """Whose hit rate: this program's, another tool's, or an engine's (vllm:0.20 has the older free-queue order)."""
 ENGINES = ("vllm", "sglang")
@@ -82,29 +67,20 @@ def parse_window(text: str) -> Window:
     """
     if text == "all":
         return Window()
-    number = r"(-?\d+(?:\.\d+)?(?:e-?\d+)?)"
-    if found := re.fullmatch(rf"last:{number}", text):
-        share = float(found[1])
+    number = r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
+    if last := re.fullmatch(rf"last:{number}", text):
+        share = float(last[1])
         if 0 < share <= 1:
             return Window(last=share)
-        raise BadQuestion(f"last:F takes a fraction above 0 and up to 1, not {found[1]}", "window", ["last:0.5"])
-    if text and (found := re.fullmatch(rf"(?:from:{number})?,?(?:to:{number})?", text)):
-        return Window(
-            from_s=float(found[1]) if found[1] is not None else None,
-            to_s=float(found[2]) if found[2] is not None else None,
-        )
-    raise BadQuestion(f"{text!r} is none of: all, last:0.5, from:0,to:3600", "window", ["all", "last:0.5"])
-
-
-def check_axis(axis: str) -> str:
-    """Return `axis` if it is one.
-
-    Raises:
-        BadQuestion: the message lists the axes.
-    """
-    if axis not in AXES:
-        raise BadQuestion(f"unknown axis {axis!r}. Axes: {', '.join(AXES)}", "axis", AXES)
-    return axis
+        raise BadQuestion(f"last:F takes a fraction above 0 and up to 1, not {last[1]}", "window", ["last:0.5"])
+    either = re.fullmatch(rf"from:{number}(?:,to:{number})?|to:{number}", text)
+    if either is None:
+        raise BadQuestion(f"{text!r} is none of: all, last:0.5, from:0,to:3600", "window", ["all", "last:0.5"])
+    start, end, only_end = (None if value is None else float(value) for value in either.groups())
+    end = only_end if end is None else end
+    if start is not None and end is not None and not start < end:
+        raise BadQuestion(f"{text!r} ends before it starts", "window", [f"from:{end:g},to:{start:g}", "all"])
+    return Window(from_s=start, to_s=end)
 
 
 def engine_of(definition: str) -> tuple[str, str | None] | None:

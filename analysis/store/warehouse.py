@@ -5,42 +5,31 @@ Facts and reuse runs are computed once per (block size, arrivals) and kept in th
 
 from __future__ import annotations
 
+import json
 import math
 import tempfile
 import threading
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import polars as pl
 
 from analysis.store import arrivals as arrival_models
-from analysis.store import catalog
-from analysis.store.question import AXES, BadQuestion, NeedsArrivals, Question, block_choice, check_axis, parse_window
+from analysis.store import catalog, connection
+from analysis.store.axes import AXES, check_axis
+from analysis.store.prepared import Prepared
+from analysis.store.question import BadQuestion, NeedsArrivals, Question, block_choice, parse_window
 from traces.dataset.layout import Dataset
+from traces.schema import TABLES
+
+if TYPE_CHECKING:
+    from analysis.store.facts import Arrived, Loaded
 
 _VARIABLES = (
-    "facts_file",
-    "runs_file",
-    "timezone",
-    "first_rank",
-    "from_s",
-    "to_s",
-    *(f"where_{axis}" for axis in AXES),
-)
-
-
-class Prepared(NamedTuple):
-    """A question made ready: where its facts and runs lie and what is known about its times."""
-
-    question: Question
-    block_size: int
-    facts: Path
-    runs: Path
-    unanchored: bool  # recorded times say nothing across sessions
-    order_known: bool  # who came first is known, or does not matter
-    timed: bool  # every request has a time
-    requests: int
+    "facts_file", "runs_file", "timezone", "block_size", "order_known", "timed", "first_rank", "from_s", "to_s",
+    "distinct_tokens", *(f"where_{axis}" for axis in AXES),
+)  # fmt: skip
 
 
 def open_dataset(path: str | Path) -> Warehouse:
@@ -59,10 +48,11 @@ class Warehouse:
         self.dataset = dataset
         self._lock = threading.Lock()
         self._prepared: dict[tuple[Any, ...], Prepared] = {}
-        self._loaded: Any = None
-        self._arrived: dict[arrival_models.Arrivals, Any] = {}
+        self._loaded: Loaded | None = None
+        self._arrived: dict[arrival_models.Arrivals, Arrived] = {}
         self._kinds: pl.DataFrame | None = None
         self._blocks: list[int] | None = None
+        self._distinct: dict[tuple[Any, ...], int | None] = {}
         self._con: duckdb.DuckDBPyConnection | None = None
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
 
@@ -75,22 +65,19 @@ class Warehouse:
 
     # arrays ----------------------------------------------------------------------------------------------------
 
-    def loaded(self) -> Any:
-        """The dataset as arrays (analysis.store.facts.Loaded), read once."""
+    def loaded(self) -> Loaded:
+        """The dataset as arrays, read once."""
         if self._loaded is None:
             from analysis.store.facts import load
 
             self._loaded = load(self.dataset)
         return self._loaded
 
-    def arrived(self, arrivals: str) -> Any:
-        """Arrival times and order under a model (analysis.store.facts.Arrived)."""
+    def arrived(self, arrivals: str) -> Arrived:
+        """Arrival times and order under a model."""
         from analysis.store.facts import arrive
 
-        try:
-            model = arrival_models.parse(arrivals)
-        except ValueError as error:
-            raise BadQuestion(str(error)) from None
+        model = _model(arrivals)
         if model not in self._arrived:
             self._arrived[model] = arrive(self.loaded(), model)
         return self._arrived[model]
@@ -134,8 +121,6 @@ class Warehouse:
         return found._replace(question=question)
 
     def _compute(self, block: int, model: arrival_models.Arrivals, question: Question) -> Prepared:
-        import json
-
         stem = f"b{block}-{str(model).replace(':', '-')}"
         paths = {
             name: self.dataset.path / "cache" / self.dataset.key / f"{name}-{stem}.parquet"
@@ -166,17 +151,13 @@ class Warehouse:
     def _keep(
         self, frames: dict[str, pl.DataFrame], about: dict[str, Any], paths: dict[str, Path], note: Path
     ) -> tuple[dict[str, Path], Path]:
-        import json
-
         for name, frame in frames.items():
             self.dataset.write_cache(paths[name].name, frame)
         try:
             note.write_text(json.dumps(about), "utf-8")
         except OSError:
             # a dataset on a read-only disk: keep them for as long as this warehouse lives
-            if self._scratch is None:
-                self._scratch = tempfile.TemporaryDirectory(prefix="tracetower-")
-            folder = Path(self._scratch.name)
+            folder = self._scratch_folder("kept")
             paths = {name: folder / path.name for name, path in paths.items()}
             note = folder / note.name
             for name, frame in frames.items():
@@ -185,81 +166,106 @@ class Warehouse:
         return paths, note
 
     def query(self, name: str, question: Question, **params: Any) -> pl.DataFrame:
-        """Answer the query `name` of `analysis/queries` with bound parameters.
+        """Answer the query `name` of the catalogue; `params` are those of its macro (texts are converted).
+
+        `block=N` is the question's block size.
 
         Raises:
-            BadQuestion: for an unknown query or parameter.
+            BadQuestion: an unknown query or parameter, or a value that makes no sense.
+            NeedsArrivals: the answer depends on when sessions start, and the dataset does not say that.
         """
         known = catalog.queries()
         if name not in known:
-            raise BadQuestion(f"unknown query {name!r}. Queries: {', '.join(known)}")
+            raise BadQuestion(f"unknown query {name!r}. Queries: {', '.join(known)}", "name", known)
+        query = known[name]
+        if (block := params.pop("block", None)) is not None:
+            question = question._replace(block_size=_whole("block", block))
+        bound = query.bind(params)
         prepared = self.prepare(question)
-        call = ", ".join(f"{key} := ${key}" for key in params)
-        return self._run(prepared, f"FROM {name}({call})", params)  # name is one of the catalogue's, values are bound
+        if query.needs:
+            self.need_times(prepared, f"the query {name}", seconds=query.needs == "times")
+        if bound.get("causes") is not None:
+            bound["causes"] = connection.pattern_of(Path(bound["causes"]))
+        call = ", ".join(f"{key} := ${key}" for key in bound)
+        return self._run(prepared, f"FROM {name}({call})", bound)  # both names are the catalogue's, values are bound
 
     def grouped(self, question: Question, axis: str) -> pl.DataFrame:
-        """row, group and prefix_tokens of the selected requests whose prompt is known."""
+        """row, group and prefix_tokens of the selected requests whose prompt is known, by row."""
         check = axis if axis == "all" else check_axis(axis)
         sql = 'SELECT row, "group", prefix_tokens FROM grouped($axis) WHERE prefix_tokens IS NOT NULL ORDER BY row'
         return self._run(self.prepare(question), sql, {"axis": check})
 
     def sql(self, text: str, question: Question) -> pl.DataFrame:
-        """Run read-only SQL over the dataset's tables and the views facts, runs, selected.
+        """Run one SELECT that a person wrote, over the dataset's tables, the views and the queries.
 
         Raises:
-            BadQuestion: if it is not one SELECT.
+            BadQuestion: it is not one SELECT, or DuckDB cannot run it.
         """
-        statements = duckdb.extract_statements(text)
-        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise BadQuestion("--sql takes one SELECT (the dataset is only read)")
-        return self._run(self.prepare(question), text, {})
+        return self._run(self.prepare(question), text, None)
 
-    def _run(self, prepared: Prepared, sql: str, params: dict[str, Any]) -> pl.DataFrame:
-        con = self._connection(prepared)
-        cursor = con.cursor()
+    def _run(self, prepared: Prepared, sql: str, params: dict[str, Any] | None) -> pl.DataFrame:
+        cursor = self._connection(prepared).cursor()
         try:
-            for name, value in self._bound(prepared).items():
+            for name, value in self._bound(prepared, sql).items():
                 if value is None:
                     cursor.execute(f"RESET VARIABLE {name}")
                 else:
                     cursor.execute(f"SET VARIABLE {name} = $value", {"value": value})
-            try:
-                return cursor.sql(sql, params=params).pl() if params else cursor.sql(sql).pl()
-            except duckdb.Error as error:
-                raise BadQuestion(str(error).split("\n")[0]) from None
+            return connection.select_text(cursor, sql) if params is None else connection.select(cursor, sql, params)
         finally:
             cursor.close()
 
     def _connection(self, prepared: Prepared) -> duckdb.DuckDBPyConnection:
         with self._lock:
             if self._con is None:
-                con = duckdb.connect(config={"threads": "4"})
-                con.execute("SET VARIABLE facts_file = $value", {"value": str(prepared.facts)})
-                con.execute("SET VARIABLE runs_file = $value", {"value": str(prepared.runs)})
-                for name in ("sources", "sessions", "requests", "prefixes", "rejects"):
-                    path = str(self.dataset.table_path(name)).replace("'", "''")
-                    con.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{path}')")  # noqa: S608 (own path)
-                con.execute(catalog.views())
-                for query in catalog.queries().values():
-                    con.execute(query.sql)
-                folders = [str(self.dataset.path), str(prepared.facts.parent)]
-                con.execute(f"SET allowed_directories = {[f + '/' for f in folders]}")
-                con.execute("SET enable_external_access = false")
-                self._con = con
+                tables = {name: self.dataset.table_path(name) for name in TABLES}
+                kept = self.dataset.path / "cache" / self.dataset.key
+                folders = [self.dataset.tables, kept, prepared.facts.parent]
+                files = {**tables, "facts": prepared.facts, "runs": prepared.runs}
+                self._con = connection.connect(files, folders, self._scratch_folder("spill"))
             return self._con
 
-    def _bound(self, prepared: Prepared) -> dict[str, Any]:
+    def _scratch_folder(self, name: str) -> Path:
+        if self._scratch is None:
+            self._scratch = tempfile.TemporaryDirectory(prefix="tracetower-")
+        folder = Path(self._scratch.name) / name
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def _bound(self, prepared: Prepared, sql: str) -> dict[str, Any]:
         question = prepared.question
         window = parse_window(question.window)
         values: dict[str, Any] = dict.fromkeys(_VARIABLES)
-        values["facts_file"], values["runs_file"] = str(prepared.facts), str(prepared.runs)
-        values["timezone"] = question.timezone
+        values["facts_file"], values["runs_file"] = map(connection.pattern_of, (prepared.facts, prepared.runs))
+        values["timezone"], values["block_size"] = question.timezone, prepared.block_size
+        values["order_known"] = prepared.order_known
+        values["timed"] = prepared.timed and not prepared.unanchored
         if window.last is not None:
             values["first_rank"] = math.floor(prepared.requests * (1 - window.last))
         values["from_s"], values["to_s"] = window.from_s, window.to_s
         for axis, value in question.where:
             values[f"where_{axis}"] = [*(values[f"where_{axis}"] or []), value]
+        if "overlap" in sql.lower():  # the one query that needs what SQL cannot compute fast
+            values["distinct_tokens"] = self.distinct_tokens(prepared)
         return values
+
+    def distinct_tokens(self, prepared: Prepared) -> int | None:
+        """Tokens of tree nodes on some selected prompt's path; None where no prompt is known."""
+        key = prepared.question, prepared.block_size
+        if key not in self._distinct:
+            rows = self._run(prepared, "SELECT prefix_id FROM selected WHERE prefix_id IS NOT NULL", {})
+            if rows.is_empty():
+                self._distinct[key] = None
+            else:
+                from analysis.kernel.reuse import reuse
+
+                tree, paths = self.loaded().tree, self.loaded().paths
+                leaf = rows["prefix_id"].to_numpy().astype("int64")
+                order = pl.int_range(leaf.size, eager=True).to_numpy()
+                # at block size 1 every token that is not a hit is met for the first time
+                runs = reuse(tree.parent, tree.start, tree.end, leaf, order, order.astype("float64"), 1, None, paths)
+                self._distinct[key] = runs.distinct_blocks
+        return self._distinct[key]
 
     def need_times(self, prepared: Prepared, what: str, seconds: bool = False) -> None:
         """Refuse a question whose answer depends on times that the dataset does not have.
@@ -278,4 +284,11 @@ def _model(text: str) -> arrival_models.Arrivals:
     try:
         return arrival_models.parse(text)
     except ValueError as error:
-        raise BadQuestion(str(error)) from None
+        raise BadQuestion(str(error), "arrivals") from None
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise BadQuestion(f"{name} takes a whole number, not {value!r}", name) from None

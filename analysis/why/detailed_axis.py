@@ -6,7 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from analysis.store.question import AXES, BadQuestion, Question
+from analysis.store.axes import AXES, unknown_axis
+from analysis.store.question import BadQuestion, Question
 from analysis.store.warehouse import Warehouse
 from analysis.why.causes import CAUSES
 from analysis.why.misses import Misses, by_group
@@ -24,8 +25,7 @@ def check_miss_axis(axis: str) -> str:
     """
     if axis in AXES or axis == DETAILED:
         return axis
-    hint = " For a row a request: --per-request, or --out FILE." if axis == "request" else ""
-    raise BadQuestion(f"unknown axis {axis!r}. Axes: {', '.join(AXES)}, {DETAILED}.{hint}")
+    raise BadQuestion(unknown_axis(axis, (DETAILED,)), "axis", [*AXES, DETAILED])
 
 
 def groups(warehouse: Warehouse, question: Question, axis: str) -> pl.DataFrame:

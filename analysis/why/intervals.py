@@ -77,7 +77,7 @@ def what_if_intervals(warehouse: Warehouse, question: Question, found: Misses, t
             hit, prefix = pl.min_horizontal(match, int(value)) // block * block, pl.min_horizontal(prefix, int(value))
         elif name == "ttl":
             if runs is None:
-                runs = pl.read_parquet(prepared.runs, columns=["request", "blocks", "gap_s"])
+                runs = prepared.read_runs(columns=["request", "blocks", "gap_s"])
             within = runs.filter(pl.col("gap_s") <= value).group_by(row=pl.col("request").cast(pl.Int64))
             frame = frame.join(
                 within.agg((pl.col("blocks").sum() * block).cast(pl.Int64).alias(f"ttl{at}")),

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from analysis.kernel.heavy_paths import HeavyPaths
 from analysis.kernel.reuse import reuse
 from analysis.store import arrivals as arrival_models
-from analysis.store.warehouse import Prepared, Warehouse
+from analysis.store.prepared import Prepared
+from analysis.store.warehouse import Warehouse
 from analysis.why.attribution import Rows
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from analysis.headline.curves import curve, hits_at
 from analysis.headline.report import report
-from analysis.store.question import AXES, Question
+from analysis.store.axes import AXES
+from analysis.store.question import Question
 from analysis.store.warehouse import Warehouse, open_dataset
 from traces.intake.ingest import Options, ingest
 

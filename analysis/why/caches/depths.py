@@ -13,7 +13,8 @@ from analysis.fleet.routed_trace import routed_trace
 from analysis.fleet.routing import Cell, replay
 from analysis.kernel.reuse import reuse
 from analysis.store.question import BadQuestion, Question
-from analysis.store.warehouse import Prepared, Warehouse
+from analysis.store.prepared import Prepared
+from analysis.store.warehouse import Warehouse
 from analysis.why.attribution import Depths, Rows
 from analysis.why.caches.cache import Cache
 from analysis.why.caches.computed_reuse import computed_at, computed_reuse
@@ -58,7 +59,7 @@ def cache_depths(warehouse: Warehouse, prepared: Prepared, cache: Cache) -> Cach
         running = runs.running_blocks
         shared = depths(runs.request, runs.blocks, runs.distance_blocks, runs.gap_s, count, total, cache.ttl_s)
     else:
-        frame = pl.read_parquet(prepared.runs)
+        frame = prepared.read_runs()
         gap = frame["gap_s"].fill_null(np.nan).to_numpy()
         request, blocks, distance = (frame[name].to_numpy() for name in ("request", "blocks", "distance_blocks"))
         shared = depths(request, blocks, distance, gap, count, total, cache.ttl_s)

@@ -79,7 +79,7 @@ def what_if_table(warehouse: Warehouse, question: Question, found: Misses) -> pl
         for cap in CAPS
         if n.size and cap < int(n.max())
     ]
-    with_output = warehouse.query("hit_rate", question, block=block)["ceiling_with_output"][0]
+    with_output = warehouse.query("hit_rate", question)["ceiling_with_output"][0]
     if with_output is not None:
         told.append(("output_cached", None, round(with_output * base), base))
     frame = pl.DataFrame(
@@ -134,7 +134,7 @@ def _ttls(
         return []
     if not prepared.timed:
         return []
-    runs = pl.read_parquet(prepared.runs, columns=["request", "blocks", "gap_s"])
+    runs = prepared.read_runs(columns=["request", "blocks", "gap_s"])
     mine = np.zeros(prepared.requests, np.bool_)
     mine[chosen] = True
     kept = mine[runs["request"].to_numpy()]

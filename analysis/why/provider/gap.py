@@ -155,7 +155,7 @@ def provider_gap(warehouse: Warehouse, question: Question, found: Misses, axis: 
     groups = warehouse.grouped(question, axis).select("row", "group")
     frame = losses.join(groups, on="row", how="inner", maintain_order="left")
     block = warehouse.prepare(question).block_size
-    told = warehouse.query("reported_ceiling", question, axis=axis, block=block)
+    told = warehouse.query("reported_ceiling", question, axis=axis)
     ceilings = {row["group"]: row for row in told.to_dicts()}
     rows = []
     for (group,), part in frame.group_by("group", maintain_order=True):

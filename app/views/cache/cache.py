@@ -29,7 +29,7 @@ def _curve(asked: sidebar.Asked, axis: str, **points: Any) -> pl.DataFrame:
 
 
 def _ceiling(asked: sidebar.Asked) -> float | None:
-    frame = asked.desk.query("hit_rate", asked.question, block=asked.block_size)
+    frame = asked.desk.query("hit_rate", asked.question)
     rate: float | None = frame["ceiling"][0]
     return rate
 

@@ -23,21 +23,13 @@ TYPES = {
 
 def _report(asked: sidebar.Asked) -> tuple[dict[str, Any], dict[str, Any]]:
     """(workload, hit_rate) of the report."""
-    prepared = asked.desk.warehouse.prepare(asked.question)
-    anchored = not prepared.unanchored and prepared.timed
-    workload = asked.desk.query("workload", asked.question, anchored=anchored)
-    rates = asked.desk.query("hit_rate", asked.question, block=prepared.block_size, order_known=prepared.order_known)
+    workload = asked.desk.query("workload", asked.question)
+    rates = asked.desk.query("hit_rate", asked.question)
     return workload.row(0, named=True), rates.row(0, named=True)
 
 
 def _overlap(asked: sidebar.Asked) -> dict[str, Any]:
-    from analysis.headline.report import distinct_tokens
-
-    distinct = asked.desk.answer(
-        f"distinct {asked.question!r}", lambda: distinct_tokens(asked.desk.warehouse, asked.question)
-    )
-    frame = asked.desk.query("overlap", asked.question, block=asked.block_size, distinct_tokens=distinct)
-    row = frame.row(0, named=True)
+    row = asked.desk.query("overlap", asked.question).row(0, named=True)
     return row if row["prefix_tokens"] else dict.fromkeys(row)
 
 
@@ -171,10 +163,9 @@ def _by_type(asked: sidebar.Asked) -> None:
 
     from app.widgets import charts
 
-    prepared = asked.desk.warehouse.prepare(asked.question)
-    frame = asked.desk.query(
-        "by_axis", asked.question, axis="trajectory_type", order_known=prepared.order_known
-    ).with_columns(missed_tokens=pl.col("prefix_tokens") - pl.col("ceiling_hit_tokens"))
+    frame = asked.desk.query("by_axis", asked.question, axis="trajectory_type").with_columns(
+        missed_tokens=pl.col("prefix_tokens") - pl.col("ceiling_hit_tokens")
+    )
     if frame["ceiling"].null_count() < frame.height:
         best = frame.drop_nulls("ceiling").sort("ceiling")
         words = ", ".join(f"{r['group']} {formats.rate(r['ceiling'])}" for r in best.iter_rows(named=True))

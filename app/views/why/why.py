@@ -126,7 +126,7 @@ with sidebar.page(LEAD):
 
     asked = sidebar.ask()
     sidebar.facts_line(asked)
-    if asked.desk.query("hit_rate", asked.question, block=asked.block_size)["ceiling"][0] is None:
+    if asked.desk.query("hit_rate", asked.question)["ceiling"][0] is None:
         st.info(
             "**This trace has no block identity.** It says how long prompts are, not what they share, so nothing can "
             "be said about why they miss. That needs block hashes (`hash_ids`), token ids, or the text of the prompts.",

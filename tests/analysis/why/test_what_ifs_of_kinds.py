@@ -135,6 +135,6 @@ def test_what_ifs_of_each_kind_equal_changed_inputs(tmp_path: Path, kind: str, s
     }
     for name, made in changed.items():
         again = asked(tmp_path, name, made)
-        rate = again.query("hit_rate", Question(block_size=BLOCK), block=BLOCK)["ceiling"][0]
+        rate = again.query("hit_rate", Question(block_size=BLOCK))["ceiling"][0]
         assert rate == pytest.approx(ceiling(made)), name
         assert found[name] == pytest.approx(rate), name

@@ -1,7 +1,7 @@
 -- Whether the provider's cache outlived the time to the session's next request, from usage records alone: pairs of consecutive
 -- requests that report cache reads and writes, by the time from one arrival to the next. Survived: the later one read at
 -- least 0.9 of what the earlier one read and wrote; whole: all of it. Lost: what it did not read.
-CREATE OR REPLACE MACRO cache_survival() AS TABLE
+CREATE MACRO cache_survival() AS TABLE
 WITH pairs AS (
   SELECT
     cache_read_tokens AS read, input_tokens,

@@ -1,10 +1,11 @@
 -- How old what is re-used is, by how deep it lies in the LRU order: tokens re-used at stack distances from
 -- capacity_blocks / 2 to capacity_blocks, and quantiles over the runs of the time since their last use. This is the age of
 -- what a cache of that size still gives, not of what it evicts (for that: analysis.eviction_age).
-CREATE OR REPLACE MACRO reuse_age(block) AS TABLE
+-- Needs: order.
+CREATE MACRO reuse_age() AS TABLE
 SELECT
   (2 ** ceil(log2(greatest(1, r.distance_blocks + r.blocks))))::BIGINT AS capacity_blocks,
-  sum(r.blocks * block)::BIGINT AS tokens, count(*) AS runs,
+  sum(r.blocks * getvariable('block_size'))::BIGINT AS tokens, count(*) AS runs,
   quantile_cont(r.gap_s, 0.1) AS age_s_p10, quantile_cont(r.gap_s, 0.5) AS age_s_p50,
   quantile_cont(r.gap_s, 0.9) AS age_s_p90
 FROM selected s JOIN runs r ON r.request = s.row

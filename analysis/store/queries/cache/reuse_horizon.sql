@@ -1,6 +1,6 @@
 -- How long after a use blocks are used again (p90 of the gap over re-used runs), and how many sessions lie within that time
 -- on average: a session counts from its first arrival until the horizon after its last.
-CREATE OR REPLACE MACRO reuse_horizon() AS TABLE
+CREATE MACRO reuse_horizon() AS TABLE
 WITH spans AS (
   SELECT min(arrival_s) AS first_s, max(arrival_s) AS last_s FROM selected
   WHERE session_id IS NOT NULL AND arrival_s IS NOT NULL GROUP BY session_id

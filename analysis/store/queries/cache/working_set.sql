@@ -1,6 +1,6 @@
 -- Working set over time: distinct tokens that the requests of each of `bins` equal stretches of time touch (a block counts once a
 -- stretch), tokens met for the first time, and sessions that are live (between their first and last request).
-CREATE OR REPLACE MACRO working_set(block, bins := 60) AS TABLE
+CREATE MACRO working_set(bins BIGINT := 60) AS TABLE
 WITH spans AS (SELECT min(arrival_s) AS begin_s, max(arrival_s) AS final_s FROM selected WHERE prefix_tokens IS NOT NULL),
 placed AS (
   SELECT row, session_id, full_blocks, hit_tokens, arrival_s, begin_s, final_s,
@@ -15,14 +15,14 @@ again AS (
   GROUP BY p.bin
 ),
 touched AS (
-  SELECT bin, sum(full_blocks) AS blocks, sum(full_blocks - hit_tokens // block) AS fresh,
+  SELECT bin, sum(full_blocks) AS blocks, sum(full_blocks - hit_tokens // getvariable('block_size')) AS fresh,
     any_value(begin_s) AS begin_s, any_value(final_s) AS final_s
   FROM placed GROUP BY bin
 ),
 lives AS (SELECT min(bin) AS first_bin, max(bin) AS last_bin FROM placed WHERE session_id IS NOT NULL GROUP BY session_id)
 SELECT
   begin_s + (touched.bin + 1) * (final_s - begin_s) / bins AS until_s,
-  ((touched.blocks - coalesce(again.blocks, 0)) * block)::BIGINT AS touched_tokens, (fresh * block)::BIGINT AS new_tokens,
+  ((touched.blocks - coalesce(again.blocks, 0)) * getvariable('block_size'))::BIGINT AS touched_tokens, (fresh * getvariable('block_size'))::BIGINT AS new_tokens,
   (SELECT count(*) FROM lives WHERE first_bin <= touched.bin AND last_bin >= touched.bin) AS live_sessions
 FROM touched LEFT JOIN again ON again.bin = touched.bin
 ORDER BY touched.bin;

@@ -1,6 +1,6 @@
 -- The main figures by one axis: requests, sessions, tokens, ratio, turns, prefix tokens, ceiling, reported rate.
 -- Groups sum to the whole. Ceiling hits of a group depend on who came first where groups share prefixes.
-CREATE OR REPLACE MACRO by_axis(axis, order_known := true) AS TABLE
+CREATE MACRO by_axis(axis VARCHAR := 'all') AS TABLE
 WITH groups AS (
   SELECT
     "group",
@@ -15,9 +15,7 @@ WITH groups AS (
     sum(hit_tokens) AS hit_tokens,
     sum(cache_read_tokens) FILTER (input_tokens IS NOT NULL) AS read,
     sum(input_tokens) FILTER (cache_read_tokens IS NOT NULL) AS read_input,
-    min(turn) AS least_turn,
-    min(gap_s) AS least_gap,
-    min(coalesce(prefix_tokens, input_tokens)) AS least_length
+    min(group_order) AS group_order
   FROM grouped(axis)
   GROUP BY "group"
 )
@@ -30,10 +28,8 @@ SELECT
   paired_input / nullif(paired_output, 0) AS input_output_ratio,
   in_sessions / nullif(sessions, 0) AS turns_mean,
   prefix_tokens::BIGINT AS prefix_tokens,
-  CASE WHEN order_known THEN hit_tokens::BIGINT END AS ceiling_hit_tokens,
-  CASE WHEN order_known THEN hit_tokens / nullif(prefix_tokens, 0) END AS ceiling,
+  CASE WHEN getvariable('order_known') THEN hit_tokens::BIGINT END AS ceiling_hit_tokens,
+  CASE WHEN getvariable('order_known') THEN hit_tokens / nullif(prefix_tokens, 0) END AS ceiling,
   read / nullif(read_input, 0) AS reported
 FROM groups
-ORDER BY
-  CASE axis WHEN 'turn' THEN least_turn WHEN 'gap' THEN least_gap WHEN 'prompt_length' THEN least_length END NULLS LAST,
-  "group";
+ORDER BY group_order NULLS LAST, "group";

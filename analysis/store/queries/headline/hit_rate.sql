@@ -3,22 +3,16 @@
 -- Low and high: the unobserved head wholly private, or wholly shared by sessions of one agent, version and role.
 -- With output (upper bound): a request that appends also hits the previous reply but its last token.
 -- Reported: cache reads / input over requests whose cache field is known. Gap: ceiling - reported over the same requests.
-CREATE OR REPLACE MACRO hit_rate(block, order_known := true) AS TABLE
+CREATE MACRO hit_rate() AS TABLE
 WITH
 known AS (
   SELECT
     *,
     CASE
       WHEN transition = 'append' AND previous_output_tokens IS NOT NULL
-      THEN greatest(hit_tokens, block * (least(prefix_tokens, previous_prefix_tokens + previous_output_tokens - 1) // block))
+      THEN greatest(hit_tokens, getvariable('block_size') * (least(prefix_tokens, previous_prefix_tokens + previous_output_tokens - 1) // getvariable('block_size')))
       ELSE hit_tokens
-    END AS hit_with_output,
-    least(hit_tokens, head_tokens_unobserved) - least(same_session_hit_tokens, head_tokens_unobserved) AS shared_head,
-    CASE
-      WHEN transition = 'first'
-        AND row_number() OVER (PARTITION BY agent, agent_version, role, transition ORDER BY rank) > 1
-      THEN greatest(0, block * (head_tokens_unobserved // block) - hit_tokens) ELSE 0
-    END AS private_head
+    END AS hit_with_output
   FROM selected
 ),
 sums AS (
@@ -27,7 +21,7 @@ sums AS (
     sum(input_tokens) FILTER (prefix_tokens IS NOT NULL) AS covered,
     sum(hit_with_output) AS with_output, sum(shared_head) AS shared_head, sum(private_head) AS private_head,
     avg(hit_tokens / nullif(prefix_tokens, 0) ORDER BY rank) AS per_request,
-    sum(hit_tokens // block) / nullif(sum(full_blocks), 0) AS by_block,
+    sum(hit_tokens // getvariable('block_size')) / nullif(sum(full_blocks), 0) AS by_block,
     count(session_id) AS in_sessions,
     sum(cache_read_tokens) FILTER (input_tokens IS NOT NULL) AS read,
     sum(cache_write_tokens) AS written,
@@ -45,7 +39,7 @@ SELECT
   (hit + private_head) / nullif(prefix, 0) AS ceiling_high,
   hit::BIGINT AS ceiling_hit_tokens,
   CASE WHEN input > 0 THEN coalesce(covered, 0) / input END AS ceiling_coverage,
-  CASE WHEN order_known THEN per_request END AS ceiling_mean_per_request,
+  CASE WHEN getvariable('order_known') THEN per_request END AS ceiling_mean_per_request,
   by_block AS ceiling_block_weighted,
   CASE WHEN in_sessions > 0 THEN with_output / nullif(prefix, 0) END AS ceiling_with_output,
   CASE WHEN hit < prefix THEN -log10(1 - hit / prefix) END AS nines,

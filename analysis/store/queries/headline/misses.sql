@@ -3,7 +3,7 @@
 -- capacity, block_rounding (shared, short of a full block), rewritten (the previous prompt had it behind a change),
 -- first_seen. lost: what the previous prompt had behind the place where this one parts from all before it. `causes` names
 -- the file of per-request causes that analysis.misses keeps.
-CREATE OR REPLACE MACRO misses(axis, causes) AS TABLE
+CREATE MACRO misses(axis VARCHAR := 'all', causes VARCHAR := NULL) AS TABLE
 SELECT
   g."group", count(*) AS requests, count(DISTINCT g.session_id) AS sessions,
   sum(m.prefix_tokens)::BIGINT AS prefix_tokens, sum(m.hit)::BIGINT AS hit, sum(m.in_flight)::BIGINT AS in_flight,
@@ -13,7 +13,4 @@ SELECT
 FROM grouped(axis) g JOIN read_parquet(causes) m ON m.row = g.row
 WHERE g.prefix_tokens IS NOT NULL
 GROUP BY g."group"
-ORDER BY
-  CASE axis WHEN 'turn' THEN min(g.turn) WHEN 'gap' THEN min(g.gap_s)
-    WHEN 'prompt_length' THEN min(coalesce(g.prefix_tokens, g.input_tokens)) END NULLS LAST,
-  g."group";
+ORDER BY min(g.group_order) NULLS LAST, g."group";

@@ -2,13 +2,10 @@
 -- Distinct tokens: tokens of tree nodes on some selected prompt's path. Re-processing factor: prefix / distinct tokens.
 -- Previous-request overlap: full blocks shared with the session's previous request over full blocks, main sessions, first
 -- requests in the denominator.
-CREATE OR REPLACE MACRO overlap(block, distinct_tokens) AS TABLE
+CREATE MACRO overlap() AS TABLE
 WITH
 known AS (
-  SELECT *, parent_session_id IS NULL AND coalesce(role, 'main') NOT IN ('subagent', 'side')
-    AND session_id IS NOT NULL AS is_main
-  FROM selected
-  WHERE prefix_tokens IS NOT NULL
+  SELECT * FROM selected WHERE prefix_tokens IS NOT NULL
 ),
 sums AS (
   SELECT
@@ -16,14 +13,14 @@ sums AS (
     count(session_id) AS in_sessions,
     sum(same_session_hit_tokens) AS same,
     sum(hit_tokens - same_session_hit_tokens) AS other,
-    sum(shared_previous_tokens // block) FILTER (is_main) AS previous_blocks,
-    sum(full_blocks) FILTER (is_main) AS full_blocks
+    sum(shared_previous_tokens // getvariable('block_size')) FILTER (in_main_session) AS previous_blocks,
+    sum(full_blocks) FILTER (in_main_session) AS full_blocks
   FROM known
 )
 SELECT
   prefix::BIGINT AS prefix_tokens,
-  distinct_tokens::BIGINT AS distinct_tokens,
-  prefix / nullif(distinct_tokens, 0) AS reprocessing_factor,
+  getvariable('distinct_tokens')::BIGINT AS distinct_tokens,
+  prefix / nullif(getvariable('distinct_tokens'), 0) AS reprocessing_factor,
   CASE WHEN in_sessions > 0 THEN same::BIGINT END AS same_session_hit_tokens,
   CASE WHEN in_sessions > 0 THEN other::BIGINT END AS cross_session_hit_tokens,
   previous_blocks / nullif(full_blocks, 0) AS previous_request_overlap_rate

@@ -2,13 +2,13 @@
 -- Input counts all prompt tokens, cached included. Ratios use requests where both sides are known. New tokens per turn:
 -- prompt tokens that the session's previous prompt did not have. Gap: from the end of a request (its arrival where the
 -- end is unknown) to the next arrival of its session. Turns are those of main sessions.
-CREATE OR REPLACE MACRO workload(anchored := true) AS TABLE
+CREATE MACRO workload() AS TABLE
 WITH
 totals AS (
   SELECT
     count(*) AS requests,
     count(DISTINCT session_id) AS sessions,
-    count(DISTINCT session_id) FILTER (parent_session_id IS NULL AND coalesce(role, 'main') NOT IN ('subagent', 'side')) AS main_sessions,
+    count(DISTINCT session_id) FILTER (in_main_session) AS main_sessions,
     sum(input_tokens)::BIGINT AS input_tokens,
     sum(output_tokens)::BIGINT AS output_tokens,
     sum(input_tokens) FILTER (output_tokens IS NOT NULL) / nullif(sum(output_tokens) FILTER (input_tokens IS NOT NULL), 0)
@@ -32,7 +32,7 @@ turns AS (
   SELECT avg(n) AS turns_mean, quantile_cont(n, [0.5, 0.9, 0.99]) AS turns_q, max(n) AS turns_max
   FROM (
     SELECT count(*) AS n FROM selected
-    WHERE session_id IS NOT NULL AND parent_session_id IS NULL AND coalesce(role, 'main') NOT IN ('subagent', 'side')
+    WHERE in_main_session
     GROUP BY session_id
   )
 ),
@@ -62,9 +62,9 @@ SELECT
   turns_mean, turns_q[1] AS turns_p50, turns_q[2] AS turns_p90, turns_q[3] AS turns_p99, turns_max,
   new_q[1] AS new_tokens_per_turn_p50, new_q[2] AS new_tokens_per_turn_p90, new_q[3] AS new_tokens_per_turn_p99,
   gap_q[1] AS gap_s_p50, gap_q[2] AS gap_s_p90, gap_q[3] AS gap_s_p99,
-  CASE WHEN anchored THEN duration_s END AS duration_s,
-  CASE WHEN anchored AND duration_s > 0 THEN (requests - 1) / duration_s END AS requests_per_s,
-  CASE WHEN anchored THEN flight.peak::BIGINT END AS peak_requests_in_flight,
+  CASE WHEN getvariable('timed') THEN duration_s END AS duration_s,
+  CASE WHEN getvariable('timed') AND duration_s > 0 THEN (requests - 1) / duration_s END AS requests_per_s,
+  CASE WHEN getvariable('timed') THEN flight.peak::BIGINT END AS peak_requests_in_flight,
   own_flight.peak::BIGINT AS max_in_flight_per_session,
   CASE WHEN has_transitions THEN context_resets END AS context_resets
 FROM totals, turns, flight, own_flight;

@@ -1,5 +1,5 @@
 -- Gaps between a session's requests (end of one, or its arrival where the end is unknown, to the next arrival), by trigger.
-CREATE OR REPLACE MACRO gaps() AS TABLE
+CREATE MACRO gaps() AS TABLE
 SELECT
   coalesce(trigger, 'unknown') AS trigger, gap_group, count(*) AS requests,
   sum(shared_previous_tokens)::BIGINT AS shared_tokens, min(gap_s) AS gap_s_min

@@ -1,5 +1,5 @@
 -- Prompt tokens of a request (what its session keeps live): quantiles over the selected requests, and mean output tokens.
-CREATE OR REPLACE MACRO live_context() AS TABLE
+CREATE MACRO live_context() AS TABLE
 SELECT
   count(n) AS requests, quantile_cont(n, 0.5) AS p50, quantile_cont(n, 0.9) AS p90, quantile_cont(n, 0.99) AS p99,
   max(n)::DOUBLE AS "max", avg(output_tokens) AS output_tokens_mean

@@ -2,7 +2,7 @@
 -- were not, with the cause that costs most of them. history: what the session's last prompt had behind the place where the
 -- next one parts from all before it; branches: the same where that goes on from an earlier prompt (fork, rewind). Sessions that lost nothing are left out.
 -- `causes` names the file of per-request causes (see misses).
-CREATE OR REPLACE MACRO missing_sessions(causes, most := 50) AS TABLE
+CREATE MACRO missing_sessions(causes VARCHAR := NULL, most BIGINT := 50) AS TABLE
 WITH lost AS (
   SELECT
     s.session_id, any_value(s.trajectory_type) AS trajectory_type, any_value(s.role) AS role, count(*) AS requests,

@@ -1,6 +1,6 @@
 -- How busy sessions are: by the most requests that a session has in flight at once, sessions, requests, and the median duty cycle
 -- (time with a request in flight over the time from the first arrival to the last end). Only where durations are known.
-CREATE OR REPLACE MACRO session_load() AS TABLE
+CREATE MACRO session_load() AS TABLE
 WITH timed AS (
   SELECT session_id, arrival_s, end_s FROM selected
   WHERE session_id IS NOT NULL AND arrival_s IS NOT NULL AND end_s IS NOT NULL

@@ -1,5 +1,5 @@
 -- One row per session: its type, turns, tokens, ceiling and reported rate, most missed tokens first.
-CREATE OR REPLACE MACRO sessions(most := 500) AS TABLE
+CREATE MACRO sessions(most BIGINT := 500) AS TABLE
 SELECT
   session_id, any_value(trajectory_type) AS trajectory_type, any_value(role) AS role, any_value(agent) AS agent,
   count(*) AS requests, max(input_tokens) AS input_tokens_max, sum(input_tokens)::BIGINT AS input_tokens,

@@ -1,5 +1,5 @@
 -- Requests by what happened between them and the session's earlier prompts, with the tokens that were shared.
-CREATE OR REPLACE MACRO transitions() AS TABLE
+CREATE MACRO transitions() AS TABLE
 SELECT
   coalesce(transition, 'unknown') AS transition, count(*) AS requests, count(DISTINCT session_id) AS sessions,
   sum(prefix_tokens)::BIGINT AS prefix_tokens, sum(hit_tokens)::BIGINT AS hit_tokens,

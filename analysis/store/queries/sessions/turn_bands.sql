@@ -1,9 +1,9 @@
 -- How many main sessions have how many turns (requests), in bands that double, by one axis.
-CREATE OR REPLACE MACRO turn_bands(axis) AS TABLE
+CREATE MACRO turn_bands(axis VARCHAR := 'all') AS TABLE
 WITH lengths AS (
   SELECT "group", session_id, count(*) AS turns
   FROM grouped(axis)
-  WHERE session_id IS NOT NULL AND parent_session_id IS NULL AND coalesce(role, 'main') NOT IN ('subagent', 'side')
+  WHERE in_main_session
   GROUP BY "group", session_id
 ),
 bands AS (SELECT "group", (2 ** floor(log2(turns)))::BIGINT AS turns_from FROM lengths)

@@ -1,9 +1,9 @@
 -- How many main sessions have how many turns (requests).
-CREATE OR REPLACE MACRO turns() AS TABLE
+CREATE MACRO turns() AS TABLE
 SELECT turns, count(*) AS sessions
 FROM (
   SELECT count(*) AS turns FROM selected
-  WHERE session_id IS NOT NULL AND parent_session_id IS NULL AND coalesce(role, 'main') NOT IN ('subagent', 'side')
+  WHERE in_main_session
   GROUP BY session_id
 )
 GROUP BY turns

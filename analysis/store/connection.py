@@ -1,0 +1,117 @@
+"""DuckDB over the files of one dataset and nothing else: no other file, no network, no extension, a memory limit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+
+from analysis.store import catalog
+from analysis.store.question import BadQuestion
+
+MOST_ROWS = 10_000_000
+"""A person's SELECT gives at most as many rows: more would fill the memory of this process."""
+_PLAIN_TYPES = {
+    "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT",
+    "FLOAT", "DOUBLE", "VARCHAR", "BLOB", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", '"NULL"',
+}  # fmt: skip
+"""SQL types that polars has too, as are decimals and lists of these."""
+
+
+def connect(tables: Mapping[str, Path], folders: list[Path], spill: Path) -> duckdb.DuckDBPyConnection:
+    """A connection that knows the tables, the views and the queries, and can read nothing but `folders`.
+
+    Args:
+        tables: name -> Parquet file.
+        folders: the only folders whose files SQL may read.
+        spill: where DuckDB puts what does not fit into memory.
+    """
+    con = duckdb.connect(
+        config={
+            "threads": "4",
+            "memory_limit": f"{_memory_bytes() // 2}B",
+            "temp_directory": str(spill),
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "error_on_division_by_zero": "false",  # a division by zero is null
+            "ieee_floating_point_ops": "false",
+        }
+    )
+    for name, path in tables.items():
+        con.execute(f"SET VARIABLE {name}_file = $value", {"value": pattern_of(path)})
+        if name not in ("facts", "runs"):  # views.sql makes these two
+            con.execute(f"CREATE VIEW {name} AS FROM read_parquet(getvariable('{name}_file'))")
+    con.execute(catalog.views())
+    for query in catalog.queries().values():
+        con.execute(query.sql)
+    # DuckDB compares a path with this list before it expands the pattern, so both spellings are needed
+    allowed = [f"{spelling}/" for folder in folders for spelling in (folder.resolve(), pattern_of(folder))]
+    con.execute("SET allowed_directories = $value", {"value": allowed})
+    con.execute("SET enable_external_access = false")
+    con.execute("SET lock_configuration = true")
+    return con
+
+
+def pattern_of(path: Path) -> str:
+    """The pattern that matches exactly this path where DuckDB takes a pattern."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path.resolve()))
+
+
+def select(cursor: duckdb.DuckDBPyConnection, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
+    """Run one SELECT of the program.
+
+    Raises:
+        BadQuestion: DuckDB's reason in one line.
+    """
+    try:
+        return cursor.sql(sql, params=dict(params)).pl() if params else cursor.sql(sql).pl()
+    except duckdb.Error as error:
+        raise BadQuestion(_reason(error)) from None
+
+
+def select_text(cursor: duckdb.DuckDBPyConnection, text: str) -> pl.DataFrame:
+    """Run one SELECT that a person wrote. Types that polars lacks (intervals, unions, …) come back as text.
+
+    Raises:
+        BadQuestion: it is not one SELECT, DuckDB cannot run it, or it gives more than `MOST_ROWS` rows.
+    """
+    try:
+        statements = duckdb.extract_statements(text)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise BadQuestion("SQL is one SELECT: the dataset is only read", "sql")
+        relation = cursor.sql(text)
+        if any(not _is_plain(str(kind)) for kind in relation.types):
+            relation = relation.project(
+                ", ".join(
+                    f"#{place}{'' if _is_plain(str(kind)) else '::VARCHAR'} AS {_quoted(name)}"
+                    for place, (name, kind) in enumerate(zip(relation.columns, relation.types, strict=True), 1)
+                )
+            )
+        frame: pl.DataFrame = relation.limit(MOST_ROWS + 1).pl()
+    except (duckdb.Error, UnicodeError, pl.exceptions.PolarsError) as error:
+        raise BadQuestion(_reason(error), "sql") from None
+    if frame.height > MOST_ROWS:
+        raise BadQuestion(f"the answer has more than {MOST_ROWS:,} rows: add a LIMIT", "sql")
+    return frame
+
+
+def _reason(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _is_plain(kind: str) -> bool:
+    while kind.endswith("]"):
+        kind = kind[: kind.rindex("[")]
+    return kind in _PLAIN_TYPES or kind.startswith("DECIMAL(")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
