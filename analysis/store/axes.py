@@ -13,7 +13,8 @@ class Axis(NamedTuple):
     Attributes:
         column: the column of the view `facts` that holds a request's group.
         meaning: what the groups are, in one sentence.
-        order: the SQL expression whose least value puts the groups in order; "" for the order of their names.
+        order: an expression over a row of `facts` whose least value in each group puts the groups in order; "" for the
+            order of their names.
     """
 
     column: str
@@ -66,8 +67,8 @@ def group_sql() -> str:
 
 
 def order_sql() -> str:
-    """The SQL expression by which groups of the macro parameter `axis` are ordered before their names."""
-    names = " ".join(f"WHEN '{name}' THEN min({axis.order})" for name, axis in AXES.items() if axis.order)
+    """The SQL expression that puts the groups of the macro parameter `axis` in order, null where their names do."""
+    names = " ".join(f"WHEN '{name}' THEN ({axis.order})::DOUBLE" for name, axis in AXES.items() if axis.order)
     return f"CASE axis {names} END"
 
 

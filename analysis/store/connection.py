@@ -80,6 +80,7 @@ def select_text(cursor: duckdb.DuckDBPyConnection, text: str) -> pl.DataFrame:
         BadQuestion: it is not one SELECT, DuckDB cannot run it, or it gives more than `MOST_ROWS` rows.
     """
     try:
+        text.encode()  # half a surrogate pair is no text
         statements = duckdb.extract_statements(text)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise BadQuestion("SQL is one SELECT: the dataset is only read", "sql")

@@ -17,7 +17,7 @@ import polars as pl
 
 from analysis.store import arrivals as arrival_models
 from analysis.store import catalog, connection
-from analysis.store.axes import AXES, check_axis
+from analysis.store.axes import check_axis
 from analysis.store.prepared import Prepared
 from analysis.store.question import BadQuestion, NeedsArrivals, Question, block_choice, parse_window
 from traces.dataset.layout import Dataset
@@ -25,11 +25,6 @@ from traces.schema import TABLES
 
 if TYPE_CHECKING:
     from analysis.store.facts import Arrived, Loaded
-
-_VARIABLES = (
-    "facts_file", "runs_file", "timezone", "block_size", "order_known", "timed", "first_rank", "from_s", "to_s",
-    "distinct_tokens", *(f"where_{axis}" for axis in AXES),
-)  # fmt: skip
 
 
 def open_dataset(path: str | Path) -> Warehouse:
@@ -206,11 +201,8 @@ class Warehouse:
     def _run(self, prepared: Prepared, sql: str, params: dict[str, Any] | None) -> pl.DataFrame:
         cursor = self._connection(prepared).cursor()
         try:
-            for name, value in self._bound(prepared, sql).items():
-                if value is None:
-                    cursor.execute(f"RESET VARIABLE {name}")
-                else:
-                    cursor.execute(f"SET VARIABLE {name} = $value", {"value": value})
+            for name, value in self._variables(prepared, sql).items():
+                cursor.execute(f"SET VARIABLE {name} = $value", {"value": value})
             return connection.select_text(cursor, sql) if params is None else connection.select(cursor, sql, params)
         finally:
             cursor.close()
@@ -218,11 +210,9 @@ class Warehouse:
     def _connection(self, prepared: Prepared) -> duckdb.DuckDBPyConnection:
         with self._lock:
             if self._con is None:
-                tables = {name: self.dataset.table_path(name) for name in TABLES}
                 kept = self.dataset.path / "cache" / self.dataset.key
                 folders = [self.dataset.tables, kept, prepared.facts.parent]
-                files = {**tables, "facts": prepared.facts, "runs": prepared.runs}
-                self._con = connection.connect(files, folders, self._scratch_folder("spill"))
+                self._con = connection.connect(self._files(prepared), folders, self._scratch_folder("spill"))
             return self._con
 
     def _scratch_folder(self, name: str) -> Path:
@@ -232,22 +222,30 @@ class Warehouse:
         folder.mkdir(exist_ok=True)
         return folder
 
-    def _bound(self, prepared: Prepared, sql: str) -> dict[str, Any]:
+    def _files(self, prepared: Prepared) -> dict[str, Path]:
+        tables = {name: self.dataset.table_path(name) for name in TABLES}
+        return {**tables, "facts": prepared.facts, "runs": prepared.runs}
+
+    def _variables(self, prepared: Prepared, sql: str) -> dict[str, Any]:
+        """The session variables that the views and queries read; what is unknown or not asked for is left out."""
         question = prepared.question
         window = parse_window(question.window)
-        values: dict[str, Any] = dict.fromkeys(_VARIABLES)
-        values["facts_file"], values["runs_file"] = map(connection.pattern_of, (prepared.facts, prepared.runs))
-        values["timezone"], values["block_size"] = question.timezone, prepared.block_size
-        values["order_known"] = prepared.order_known
-        values["timed"] = prepared.timed and not prepared.unanchored
-        if window.last is not None:
-            values["first_rank"] = math.floor(prepared.requests * (1 - window.last))
-        values["from_s"], values["to_s"] = window.from_s, window.to_s
+        values: dict[str, Any] = {
+            "timezone": question.timezone,
+            "block_size": prepared.block_size,
+            "order_known": prepared.order_known,
+            "timed": prepared.timed and not prepared.unanchored,
+            "first_rank": None if window.last is None else math.floor(prepared.requests * (1 - window.last)),
+            "from_s": window.from_s,
+            "to_s": window.to_s,
+        }
+        for name, path in self._files(prepared).items():
+            values[f"{name}_file"] = connection.pattern_of(path)
         for axis, value in question.where:
-            values[f"where_{axis}"] = [*(values[f"where_{axis}"] or []), value]
+            values.setdefault(f"where_{axis}", []).append(value)
         if "overlap" in sql.lower():  # the one query that needs what SQL cannot compute fast
             values["distinct_tokens"] = self.distinct_tokens(prepared)
-        return values
+        return {name: value for name, value in values.items() if value is not None}
 
     def distinct_tokens(self, prepared: Prepared) -> int | None:
         """Tokens of tree nodes on some selected prompt's path; None where no prompt is known."""

@@ -78,7 +78,7 @@ class Dataset:
 
     def read(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
         """A table as a frame."""
-        return pl.read_parquet(self.table_path(name), columns=columns)
+        return pl.read_parquet(self.table_path(name), columns=columns, glob=False)
 
     def tree(self) -> Tree:
         """The prefix tree as arrays."""
@@ -113,7 +113,7 @@ class Dataset:
         """A derived frame kept by `write_cache`, or None."""
         path = self.path / CACHE / self.key / name
         try:
-            return pl.read_parquet(path) if path.is_file() else None
+            return pl.read_parquet(path, glob=False) if path.is_file() else None
         except (OSError, pl.exceptions.PolarsError):
             return None
 
