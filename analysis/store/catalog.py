@@ -19,6 +19,7 @@ _NEEDS = re.compile(r"^-- Needs: (order|times)\.$", re.MULTILINE)
 _KINDS: dict[str, tuple[Any, str]] = {
     "VARCHAR": (str, "text"), "BIGINT": (int, "a whole number"), "DOUBLE": (float, "a number"),
 }  # fmt: skip
+_EXAMPLES = {"VARCHAR": "NAME", "BIGINT": "N", "DOUBLE": "X", "BIGINT[]": "N,…", "DOUBLE[]": "X,…"}
 
 
 class Query(NamedTuple):
@@ -40,6 +41,11 @@ class Query(NamedTuple):
     sql: str
     parameters: dict[str, str]
     needs: str
+
+    @property
+    def usage(self) -> str:
+        """The name and its parameters as people write them."""
+        return " ".join([self.name, *(f"{name}={_EXAMPLES[kind]}" for name, kind in self.parameters.items())])
 
     def bind(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Values for the macro's parameters from Python values, or from texts as people write them.

@@ -193,3 +193,12 @@ def test_demo(tmp_path: Path) -> None:
     assert "95.55 %" in text
     assert "tracetower app" in text
     assert as_json("demo", "-o", tmp_path / "demo")["hit_rate"]["ceiling"] == pytest.approx(0.9555001676619589)
+
+
+def test_query_prints_values_of_every_type(dataset: Path) -> None:
+    sql = (
+        "SELECT 1.5::DECIMAL(9, 2) d, 2::HUGEINT h, 'ab'::BLOB b, 1 / 0 z, 'inf'::DOUBLE i, DATE '2026-01-02' t, [1] l"
+    )
+    row = {"d": 1.5, "h": 2, "b": "6162", "z": None, "i": None, "t": "2026-01-02", "l": [1]}
+    assert as_json("query", dataset, "--sql", sql)["rows"] == [row]
+    assert "2026-01-02" in run("query", dataset, "--sql", sql).stdout

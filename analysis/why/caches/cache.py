@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from analysis.store.question import BadQuestion
 from analysis.store.prepared import Prepared
+from analysis.store.question import BadQuestion
 from analysis.store.warehouse import Warehouse
 
 INSERTS = ("arrival", "finish")

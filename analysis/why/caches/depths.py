@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
 from analysis.fleet.routed_trace import routed_trace
 from analysis.fleet.routing import Cell, replay
 from analysis.kernel.reuse import reuse
-from analysis.store.question import BadQuestion, Question
 from analysis.store.prepared import Prepared
+from analysis.store.question import BadQuestion, Question
 from analysis.store.warehouse import Warehouse
 from analysis.why.attribution import Depths, Rows
 from analysis.why.caches.cache import Cache

@@ -62,7 +62,8 @@ def curve_command(
     from analysis.headline.curves import curve, with_bytes
     from analysis.headline.report import definition
     from analysis.peers.engine_curve import replies_unknown
-    from analysis.store.question import check_axis, engine_of
+    from analysis.store.axes import check_axis
+    from analysis.store.question import engine_of
 
     question = question_of(options, (axis,))
     warehouse = opened(dataset)

@@ -49,6 +49,8 @@ RULES = (
             "the options of the cache change the sections causes, sessions and transitions: none of them is shown"),
     only_if(("axes",), lambda v: bool(v["as_json"]) or _shows(v, "causes") or _groups_requests(v),
             "--by all and --by transition_detail are axes of the section causes, which is not shown"),
+    only_if(("axes",), lambda v: "request" not in v["axes"],  # type: ignore[operator]
+            "--by has no axis request: --per-request gives one row per request, and --out writes them to a file"),
     only_if(("shown",), lambda v: not v["per_request"] or bool(v["as_json"]),
             "--per-request prints one table of requests instead of sections: it takes no --show without --json"),
 )  # fmt: skip

@@ -41,17 +41,24 @@ def query_command(
     question = question_of(options)
     if list_all:
         if as_json:
-            emit_json({"queries": [{"name": q.name, "help": q.help} for q in queries().values()]})
+            emit_json(
+                {
+                    "queries": [
+                        {"name": q.name, "subject": q.subject, "parameters": q.parameters, "help": q.help}
+                        for q in queries().values()
+                    ]
+                }
+            )
             return
-        for query in queries().values():
-            say(f"{query.name}\n{click.wrap_text(query.help, 100, '    ', '    ')}")
+        for query in sorted(queries().values(), key=lambda query: (query.subject, query.name)):
+            say(f"{query.subject}: {query.usage}\n{click.wrap_text(query.help, 100, '    ', '    ')}")
         return
     warehouse = opened(dataset)
     own_definition(question, "query")
     if sql is not None:
         frame = warehouse.sql(sql, question)
     elif name is not None:
-        given = dict(_parameter(p) for p in parameters)
+        given: dict[str, Any] = dict(_parameter(p) for p in parameters)
         if name in NEED_CAUSES and "causes" not in given:
             from analysis.why.misses import misses
 
@@ -65,17 +72,8 @@ def query_command(
         emit_frame(frame)
 
 
-def _parameter(text: str) -> tuple[str, Any]:
+def _parameter(text: str) -> tuple[str, str]:
     key, sign, value = text.partition("=")
     if not sign:
         raise click.UsageError(f"{text!r} is not KEY=VALUE")
-    items: list[Any] = []
-    for part in value.split(","):
-        try:
-            items.append(int(part))
-        except ValueError:
-            try:
-                items.append(float(part))
-            except ValueError:
-                items.append({"true": True, "false": False}.get(part, part))
-    return key, items if "," in value else items[0]
+    return key, value

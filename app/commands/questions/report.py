@@ -30,7 +30,7 @@ def report_command(dataset: str, axes: tuple[str, ...], html: str | None, as_jso
       tracetower report mine --where trajectory_type=edited --html report.html
     """
     from analysis.headline.report import DEFAULT_AXES, report
-    from analysis.store.question import check_axis
+    from analysis.store.axes import check_axis
 
     chosen = tuple(check_axis(a) for a in axes) or DEFAULT_AXES
     figures = report(opened(dataset), question_of(options, chosen), chosen)

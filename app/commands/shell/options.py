@@ -51,7 +51,8 @@ def filters_of(texts: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     Raises:
         click.UsageError: for a text that is none, or an unknown axis.
     """
-    from analysis.store.question import BadQuestion, check_axis
+    from analysis.store.axes import check_axis
+    from analysis.store.question import BadQuestion
 
     where = []
     for text in texts:

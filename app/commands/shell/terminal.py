@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from datetime import timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,7 +28,7 @@ def note(text: str) -> None:
 
 
 def emit_json(value: Any) -> None:
-    """One JSON object on stdout; unknown is null, and no NaN ever."""
+    """One JSON object on stdout. Unknown is null, and so are NaN and infinities; bytes are hexadecimal."""
     click.echo(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False))
 
 
@@ -35,13 +37,19 @@ def _plain(value: Any) -> Any:
         return {k: _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, bytes):
+        return value.hex()
     if hasattr(value, "item"):
         return _plain(value.item())
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    return value
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
 def emit_rows(rows: list[dict[str, Any]], leave_out: tuple[str, ...] = ()) -> None:
