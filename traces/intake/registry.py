@@ -29,7 +29,7 @@ READERS: dict[str, str] = {
     "aider_analytics": "traces.formats.agents.aider.analytics",
     "openclaw_telemetry": "traces.formats.agents.openclaw_telemetry",
     "claude_code_stream_json": "traces.formats.claude_code.stream_json",
-    "kimi": "traces.formats.agents.kimi",
+    "kimi": "traces.formats.agents.kimi.sessions",
     "qwen": "traces.formats.agents.gemini.qwen",
     "copilot": "traces.formats.agents.copilot",
     "atif": "traces.formats.agents.harnesses.atif",

@@ -5,7 +5,9 @@ The history holds the messages as sent, in Anthropic's shape or (Roo, `version` 
 UI's `api_req_started` messages, JSON in a text. Without a stated `apiProtocol` they leave cached tokens out of the
 input, under "openai" these are in it, under "anthropic" it depends on the version (`_disjoint`). After a summary or a
 truncation only messages without a mark (`condenseParent`, `truncationParent`) are sent; older versions overwrote the
-rest, and what is gone is unobserved. Cline keeps all and says which range it left out.
+rest, and what is gone is unobserved. Cline keeps all and says which range it left out. Cline's command line and desktop
+app keep a session in `<id>.json` (totals) and `<id>.messages.json` (messages, each answer with `metrics`), whose
+`inputTokens` is the whole request (apps/vscode/src/sdk/message-translator.ts).
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ SUMMARY = {
     "carries": "messages, tool calls, usage with cache reads and writes, times",
     "time": "wall clock (ms since the epoch)",
     "computes": "hit rates, reported and achievable; lengths are the provider's",
-    "notes": "Roo Code and Kilo Code too; a task's two files are read together; the system prompt is not logged",
+    "notes": "Roo Code, Kilo Code and Cline's command line too; a task's two files are read together; the system prompt "
+    "is not logged",
 }
 
 
@@ -43,6 +46,8 @@ def sniff(head: Any, name: str) -> float:
         first = as_dict(messages[0]) if isinstance(messages, list) and messages else {}
         if value.get("version") == 2 and "role" in first:
             return 0.9 if beside or "ts" in first else 0.5
+        if {"session_id", "provider", "model", "started_at"} <= value.keys() and not messages:
+            return 0.9  # the totals of a session of the command line
         return 0.9 if "sessionId" in value and "role" in first and ("ts" in first or "metrics" in first) else 0.0
     if not isinstance(value, list) or not value or not isinstance(value[0], dict):
         return 0.0
@@ -58,7 +63,7 @@ def sniff(head: Any, name: str) -> float:
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield the session and its requests."""
     ledger = Ledger()
-    value = document(source, ledger)
+    value = document(_messages(source, ledger), ledger)
     folder = source.name.rpartition("/")[0]
     history, shown = value, None
     if isinstance(value, list) and any("say" in as_dict(m) or "ask" in as_dict(m) for m in value):
@@ -79,6 +84,24 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     else:
         thread = _task(as_list(history), _calls(as_list(shown), ledger), make, ledger)
     yield from records_of([thread], context, ledger, reports_usage=True)
+
+
+def _messages(source: Source, ledger: Ledger) -> Source:
+    """The file with the messages of a session whose totals are in another; `source` itself without such a pair."""
+    stem = source.name.removesuffix(".json")
+    other = source.siblings.get(f"{stem}{_MESSAGES}")
+    if other is not None:
+        source.claim(other.name)
+        ledger.ignore("the totals of a session")
+        return other
+    totals = f"{source.name.removesuffix(_MESSAGES)}.json" if source.name.endswith(_MESSAGES) else ""
+    if totals in source.siblings:
+        source.claim(totals)
+        ledger.ignore("the totals of a session")
+    return source
+
+
+_MESSAGES = ".messages.json"
 
 
 class _Call(NamedTuple):
@@ -141,6 +164,11 @@ def _disjoint(told: list[dict[str, Any]]) -> dict[str, bool]:
             exceeds = cached > (tokens_of(counts.get("tokensIn")) or 0)
             found["anthropic"] = found.get("anthropic", False) or exceeds
     return found
+
+
+def _exceeds(metrics: dict[str, Any]) -> bool:
+    cached = sum(tokens_of(metrics.get(name)) or 0 for name in ("cacheReadTokens", "cacheWriteTokens"))
+    return cached > (tokens_of(metrics.get("inputTokens")) or 0)
 
 
 def _task(history: list[Any], calls: list[_Call], make: PartMaker, ledger: Ledger) -> Thread:
@@ -211,6 +239,10 @@ def _gone(thread: Thread, call: _Call, at: int) -> None:
 def _command_line(log: dict[str, Any], make: PartMaker, ledger: Ledger) -> Thread:
     thread = Thread(text_of(log.get("sessionId")) or "main", NAME)
     thread.head = make.content(log.get("systemPrompt") or log.get("system_prompt"), "system").parts
+    # Cached tokens are inside the input, unless those of a call exceed it.
+    outside = any(_exceeds(as_dict(as_dict(message).get("metrics"))) for message in as_list(log.get("messages")))
+    if "messages" not in log:
+        ledger.ignore(f"the totals of a session: its calls are in <id>{_MESSAGES}")
     for at, value in enumerate(as_list(log.get("messages")), 1):
         message = as_dict(value)
         at_s, told = seconds(message.get("ts")), make.message(message)
@@ -218,17 +250,13 @@ def _command_line(log: dict[str, Any], make: PartMaker, ledger: Ledger) -> Threa
         if message.get("role") != "assistant":
             thread.add_input(told.parts, at_s, "tool" if told.results else "user")
             continue
-        try:
-            usage: Usage | None = normalise(as_dict(message.get("metrics")), disjoint=True)
-        except ValueError as error:
-            ledger.reject(at, str(error))
-            usage = None
+        usage = ledger.usage(at, message.get("metrics"), disjoint=outside)
         thread.add_reply(told.parts, told.tools, at_s)
         thread.close(
             f"{thread.key}:{at}",
             at,
             at_s,
-            usage=usage if usage is not None and any(usage[:5]) else None,
-            model=text_of(as_dict(message.get("modelInfo")).get("id")),
+            usage=usage,
+            model=text_of(as_dict(message.get("modelInfo")).get("id")) or text_of(log.get("model")),
         )
     return thread

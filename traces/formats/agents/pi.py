@@ -1,10 +1,11 @@
-"""pi coding agent sessions (JSONL under ~/.pi/agent/sessions), and OpenClaw's, which are the same.
+"""pi coding agent sessions (JSONL under ~/.pi/agent/sessions), and those of OpenClaw and Command Code, which are alike.
 
 Facts: badlogic/pi-mono, packages/coding-agent/src/core/session-manager.ts. pi sends its system prompt and tools (not
 logged), then every message of the branch that ends at the newest entry, reasoning included. A compaction puts a summary
 in the place of what lies before its first kept entry. `usage.input` excludes cached tokens. Answers that failed or were
 aborted are sent back by the versions that wrote sessions below version 3 (the provider's counts of shared sessions show
-it) and by none since (packages/ai, transform-messages.ts).
+it) and by none since (packages/ai, transform-messages.ts). Command Code (~/.commandcode/projects) has model and usage
+beside the message; its `inputTokens` includes cached tokens. Earlier versions of it have no usage.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from traces.transcripts.ledger import Ledger, objects
 from traces.transcripts.parts import Part, PartMaker, as_dict, dump, kind_of, plain, seconds, text_of
 from traces.transcripts.requests import records_of
 from traces.transcripts.turns import Branches, Thread
-from traces.usage.rules import Usage, normalise
 
 if TYPE_CHECKING:
     from traces.source.sources import Source
@@ -28,7 +28,7 @@ SUMMARY = {
     "carries": "sessions, branches, compactions, messages, tool calls, usage with cache reads and writes, times",
     "time": "wall clock (ISO 8601)",
     "computes": "hit rates, reported and achievable; lengths are the provider's",
-    "notes": "OpenClaw's sessions too. System prompt and tools are not logged: prompts start with an unobserved head",
+    "notes": "OpenClaw's and Command Code's sessions too. System prompt and tools are not logged: prompts start with an unobserved head",
 }
 _SESSION_TYPES = {"model_change", "thinking_level_change", "compaction", "branch_summary", "custom", "session_info"}
 
@@ -81,6 +81,9 @@ class _Session:
         if kind == "message":
             message = as_dict(entry.get("message"))
             if message.get("role") == "assistant":
+                if "usage" in entry:  # beside the message: Command Code
+                    self.thread.agent = "command_code"
+                    message = {"usage": entry["usage"], "model": entry.get("model"), **message}
                 parts = self._answer(ordinal, message, at_s)
             else:
                 parts = self._input(message, at_s)
@@ -118,22 +121,19 @@ class _Session:
             parts = [self.make.text("user", f"{message.get('command')}\n{plain(message.get('output'))}")]
             self.thread.add_input(parts, at_s, "user")
         else:
-            parts = self.make.content(message.get("content"), "user").parts
-            self.thread.add_input(parts, at_s, "user")
+            told = self.make.content(message.get("content"), "user")
+            parts = told.parts
+            self.thread.add_input(parts, at_s, "tool" if told.results else "user")
         return parts
 
     def _answer(self, ordinal: int, message: dict[str, Any], at_s: float | None) -> list[Part]:
         told = self.make.content(message.get("content"), "assistant")
-        try:
-            usage: Usage | None = normalise(message.get("usage"))
-        except ValueError:
-            usage = None
-        if usage is not None and not any(usage[:5]):
-            usage = None  # an aborted call: its figures never came
+        outside = False if self.thread.agent == "command_code" else None
+        usage = self.ledger.usage(ordinal, message.get("usage"), disjoint=outside)
         before, inputs, trigger = self.thread.parent, self.thread.inputs, self.thread.trigger
         self.thread.add_reply(told.parts, told.tools, at_s)
         stop = text_of(message.get("stopReason"))
-        response = text_of(message.get("responseId"))
+        response = text_of(message.get("responseId")) or text_of(as_dict(message.get("meta")).get("messageId"))
         # A branched session starts with copies of its parent's messages, which keep their own times.
         own = f"{message['timestamp']}:{response}:{dump(message.get('usage'))}" if "timestamp" in message else None
         self.thread.close(

@@ -138,3 +138,22 @@ def test_a_range_that_was_left_out_is_in_no_later_prompt(tmp_path: Path) -> None
 def test_the_command_lines_session(tmp_path: Path) -> None:
     read = Read(tmp_path, HERE / "session.messages.json")
     assert (read.column("input_tokens"), read.column("model")) == ([7003], ["claude-sonnet-4-5"])
+
+
+@pytest.mark.parametrize("manifest", ["1_demo.json", None])
+def test_a_command_lines_input_includes_cached_tokens(manifest: str | None, tmp_path: Path) -> None:
+    def answer(tokens: int, cached: int) -> dict[str, Any]:
+        metrics = {"inputTokens": tokens, "outputTokens": 9, "cacheReadTokens": cached, "cacheWriteTokens": 0}
+        return {"role": "assistant", "content": [{"type": "text", "text": "ok"}], "ts": 1780000004000, "metrics": metrics}
+
+    asked = {"role": "user", "content": [{"type": "text", "text": "go"}], "ts": 1780000000000}
+    log = {"sessionId": "1_demo", "messages": [asked, answer(20000, 0), asked, answer(24000, 18000)]}
+    folder = tmp_path / "sessions" / "1_demo"
+    whole(folder, "1_demo.messages.json", log)
+    if manifest:
+        totals = {"inputTokens": 44000, "cacheReadTokens": 18000}
+        about = {"session_id": "1_demo", "provider": "cline", "model": "m", "started_at": "2026-05-28T20:26:40Z"}
+        whole(folder, manifest, {**about, "metadata": {"usage": totals}})
+    read = Read(tmp_path, folder)
+    assert (read.column("input_tokens"), read.total("cache_read_tokens")) == ([20000, 24000], 18000)
+    assert (read.receipt["warnings"], read.receipt["rejects"] if "rejects" in read.receipt else []) == ([], [])

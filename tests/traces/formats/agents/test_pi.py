@@ -60,3 +60,24 @@ def test_an_aborted_answer_is_sent_back_by_old_versions_only(tmp_path: Path, ver
     assert read.column("input_tokens") == [1000, 1500]
     assert read.shared(0, 1) == 1000
     assert ("assistant" in read.roles(1)) == kept
+
+
+def test_command_code_has_usage_beside_the_message(tmp_path: Path) -> None:
+    def entry(name: str, role: str, parent: str | None, **more: Any) -> dict[str, Any]:
+        content = [{"type": "text", "text": role}]
+        message = {"role": role, "content": content, "meta": {"messageId": f"m-{name}"}}
+        at = "2026-10-04T01:02:12.025Z"
+        return {"type": "message", "id": name, "parentId": parent, "timestamp": at, "message": message, **more}
+
+    def usage(tokens: int, read: int) -> dict[str, Any]:
+        counts = {"inputTokens": tokens, "outputTokens": 5, "cacheReadTokens": read, "cacheWriteTokens": 0}
+        return {"usage": {**counts, "costUsd": 0.1}, "model": "moonshotai/Kimi-K3"}
+
+    header = {"type": "session", "version": 3, "id": "s1", "timestamp": "2026-10-04T01:01:52.824Z", "cwd": "/w"}
+    entries = [entry("1", "user", None), entry("2", "assistant", "1", **usage(27869, 7680))]
+    entries += [entry("3", "user", "2"), entry("4", "assistant", "3", **usage(35118, 34048))]
+    first = lines(tmp_path, "s1.jsonl", header, *entries)
+    read = Read(tmp_path, first)
+    assert (read.column("input_tokens"), read.column("cache_read_tokens")) == ([27869, 35118], [7680, 34048])
+    assert read.sessions["agent"].to_list() == ["command_code"]
+    assert read.column("model") == ["moonshotai/Kimi-K3"] * 2

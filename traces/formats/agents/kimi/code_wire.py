@@ -1,4 +1,4 @@
-"""Kimi Code sessions (wire.jsonl): the agent's own log of its context and of each model call.
+"""Kimi Code's wire.jsonl: the agent's own log of its context and of each model call.
 
 Facts: Kimi Code wire protocol 1.4. A step is one call: `step.begin`, the parts of its answer, `step.end` with usage
 (`inputOther` excludes cached tokens). `usage.record` repeats it, but for calls outside steps (a compaction) it is the
@@ -7,58 +7,30 @@ only record. All thinking is sent back (`thinkingKeep`). `context.apply_compacti
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from traces.records import Context, Record
-from traces.transcripts.ledger import Ledger, objects
+from traces.transcripts.echoes import Echoes, Event
+from traces.transcripts.ledger import Ledger
 from traces.transcripts.parts import Part, PartMaker, as_dict, kind_of, plain, seconds, text_of
-from traces.transcripts.requests import records_of
 from traces.transcripts.turns import Thread
-from traces.usage.rules import Usage, normalise
-
-if TYPE_CHECKING:
-    from traces.source.sources import Source
-
-NAME = "kimi"
-SUMMARY = {
-    "carries": "messages, tool schemas, tool calls, usage with cache reads and writes, times to the first token",
-    "time": "wall clock (ms since the epoch)",
-    "computes": "hit rates, reported and achievable; lengths are the provider's",
-    "notes": "a sub-agent's file is a session of its own; compactions are calls too",
-}
+from traces.usage.rules import Usage
 
 
-def sniff(head: Any, name: str) -> float:
-    """Sure of the protocol's own line types."""
-    records = [r for r in head.records if isinstance(r, dict)]
-    if records and records[0].get("type") == "metadata" and "protocol_version" in records[0]:
-        return 0.97
-    kinds = {str(r.get("type")) for r in records}
-    return 0.9 if kinds & {"context.append_loop_event", "llm.request", "context.append_message"} else 0.0
+class CodeWire:
+    """Collects the lines of a session."""
 
-
-def read(source: Source, context: Context) -> Iterator[Record]:
-    """Yield the session and its requests."""
-    ledger = Ledger()
-    wire = _Wire(PartMaker(context), ledger)
-    for ordinal, line in objects(source, ledger):
-        wire.line(ordinal, line)
-    wire.end()
-    yield from records_of([wire.thread], context, ledger, reports_usage=True)
-
-
-class _Wire:
     def __init__(self, make: PartMaker, ledger: Ledger) -> None:
         self.make, self.ledger = make, ledger
-        self.thread = Thread("main", NAME)
+        self.thread = Thread("main", "kimi")
         self.model: str | None = None
         self.system: Part | None = None
         self.tools: list[Part] = []
         self.counted: Usage | None = None
         self.asked = self.answered = 0  # requests, by whether an answer was seen
+        self.echoes = Echoes(ledger)
 
     def line(self, ordinal: int, line: dict[str, Any]) -> None:
+        """Take the next line."""
         kind, at_s = kind_of(line), seconds(line.get("time"))
         if kind == "context.append_loop_event":
             self._loop(ordinal, as_dict(line.get("event")), at_s)
@@ -66,6 +38,7 @@ class _Wire:
             message = as_dict(line.get("message"))
             if as_dict(message.get("origin")).get("name") == "subagent":
                 self.thread.role = "subagent"
+            self.echoes.message("user", message.get("content"))
             self.thread.add_input(self.make.content(message.get("content"), "user").parts, at_s, "user")
             self.ledger.used += 1
         elif kind in ("config.update", "profile.bind") and text_of(line.get("systemPrompt")):
@@ -86,13 +59,16 @@ class _Wire:
             self.thread.restart([self.make.text("summary", plain(line.get("contextSummary") or line.get("summary")))])
             self.ledger.used += 1
         elif kind == "turn.prompt":
-            self.ledger.duplicate("a prompt that is appended to the context")
+            self.echoes.event(Event(ordinal, "user", plain(line.get("input")), at_s))
         else:
             self.ledger.ignore("record of another kind")
 
     def _loop(self, ordinal: int, event: dict[str, Any], at_s: float | None) -> None:
         kind, thread, make = kind_of(event), self.thread, self.make
         self.ledger.used += 1
+        for prompt in self.echoes.take("user"):  # a prompt that the context does not have
+            thread.add_input([make.text("user", prompt.text)], prompt.at_s)
+        self.echoes.end_turn()
         if kind == "content.part":
             told = make.content([event.get("part")], "assistant")
             thread.add_reply(told.parts, told.tools, at_s)
@@ -104,7 +80,7 @@ class _Wire:
                 make.result(as_dict(event.get("result")).get("output"), event.get("toolCallId")), at_s, "tool"
             )
         elif kind == "step.end":
-            self.counted = self._usage(ordinal, event.get("usage"))
+            self.counted = self.ledger.usage(ordinal, event.get("usage"))
             first = event.get("llmFirstTokenLatencyMs")
             self._close(
                 ordinal, at_s, self.counted, text_of(event.get("finishReason")), text_of(event.get("messageId"))
@@ -116,7 +92,7 @@ class _Wire:
             self.ledger.ignore("the start of a step")
 
     def _record(self, ordinal: int, line: dict[str, Any], at_s: float | None) -> None:
-        usage = self._usage(ordinal, line.get("usage"))
+        usage = self.ledger.usage(ordinal, line.get("usage"))
         if usage is None or usage == self.counted:
             self.counted = None
             self.ledger.duplicate("usage that the step has")
@@ -138,19 +114,12 @@ class _Wire:
         if self.asked:
             self.asked, self.answered = self.asked - 1, self.answered + 1
 
-    def _usage(self, ordinal: int, value: object) -> Usage | None:
-        try:
-            usage = normalise(as_dict(value))
-        except ValueError as error:
-            self.ledger.reject(ordinal, str(error))
-            return None
-        return usage if any(usage[:5]) else None
-
-    def end(self) -> None:
-        """No more lines: the head is known, and what was asked in vain."""
+    def end(self) -> list[Thread]:
+        """No more lines: the head is known, and which calls got no answer."""
         if self.thread.answered and self.thread.turns:
             self._close(self.thread.turns[-1].ordinal + 1, None, None, None, None)
         for _ in range(self.asked):
             self.ledger.failed("a call without an answer")
         self.ledger.ignore("the start of a call", self.answered)
         self.thread.head = [*self.tools, *([self.system] if self.system else [])]
+        return [self.thread]
