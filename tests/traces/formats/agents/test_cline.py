@@ -144,7 +144,12 @@ def test_the_command_lines_session(tmp_path: Path) -> None:
 def test_a_command_lines_input_includes_cached_tokens(manifest: str | None, tmp_path: Path) -> None:
     def answer(tokens: int, cached: int) -> dict[str, Any]:
         metrics = {"inputTokens": tokens, "outputTokens": 9, "cacheReadTokens": cached, "cacheWriteTokens": 0}
-        return {"role": "assistant", "content": [{"type": "text", "text": "ok"}], "ts": 1780000004000, "metrics": metrics}
+        return {
+            "role": "assistant",
+            "content": [{"type": "text", "text": "ok"}],
+            "ts": 1780000004000,
+            "metrics": metrics,
+        }
 
     asked = {"role": "user", "content": [{"type": "text", "text": "go"}], "ts": 1780000000000}
     log = {"sessionId": "1_demo", "messages": [asked, answer(20000, 0), asked, answer(24000, 18000)]}
@@ -156,4 +161,4 @@ def test_a_command_lines_input_includes_cached_tokens(manifest: str | None, tmp_
         whole(folder, manifest, {**about, "metadata": {"usage": totals}})
     read = Read(tmp_path, folder)
     assert (read.column("input_tokens"), read.total("cache_read_tokens")) == ([20000, 24000], 18000)
-    assert (read.receipt["warnings"], read.receipt["rejects"] if "rejects" in read.receipt else []) == ([], [])
+    assert (read.receipt["warnings"], read.receipt.get("rejects", [])) == ([], [])

@@ -13,7 +13,6 @@ from typing import Any
 from traces.transcripts.ledger import Ledger
 from traces.transcripts.parts import PartMaker, as_dict, kind_of, seconds, text_of
 from traces.transcripts.turns import Thread, Turn
-from traces.usage.rules import Usage
 
 _SESSION_EVENTS = {"StepBegin", "StepInterrupted", "TurnEnd", "CompactionBegin"}
 
