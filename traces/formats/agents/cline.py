@@ -32,8 +32,8 @@ SUMMARY = {
     "carries": "messages, tool calls, usage with cache reads and writes, times",
     "time": "wall clock (ms since the epoch)",
     "computes": "hit rates, reported and achievable; lengths are the provider's",
-    "notes": "Roo Code, Kilo Code and Cline's command line too; files of one task are read together; the system prompt is "
-    "not logged",
+    "notes": "Roo Code, Kilo Code and Cline's command line too; files of one task are read together; system "
+    "prompts are not logged",
 }
 
 

@@ -28,8 +28,8 @@ SUMMARY = {
     "carries": "sessions, branches, compactions, messages, tool calls, usage with cache reads and writes, times",
     "time": "wall clock (ISO 8601)",
     "computes": "hit rates, reported and achievable; lengths are the provider's",
-    "notes": "OpenClaw's and Command Code's sessions too. System prompt and tools are not logged: prompts start with an "
-    "unobserved head",
+    "notes": "OpenClaw's and Command Code's sessions too. System prompt and tools are not logged: prompts start with "
+    "an unobserved head",
 }
 _SESSION_TYPES = {"model_change", "thinking_level_change", "compaction", "branch_summary", "custom", "session_info"}
 
