@@ -250,7 +250,7 @@ def _named_assumptions(service: Service, draft: Speculation | None) -> dict[str,
         "weights": service.scheme,
         "weights_source": service.model.source,
         "gpu_source": service.gpu.source,
-        "ttft": "without queueing behind other requests",
+        "ttft": "without waiting for other requests",
         "step": "weights touched + KV read per GPU over HBM bandwidth, or compute if that is slower",
     }
     if service.model.experts:

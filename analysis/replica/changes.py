@@ -140,7 +140,7 @@ def tier_change(
     runs: RunLengths | None = None,
     factors: Sequence[float] = (1.0, 2.0),
 ) -> list[Change]:
-    """A host memory tier behind the GPUs, off and on: reach, hit rates as load rises, and what a return costs.
+    """A host memory tier, off and on: reach, hit rates as load rises, and what a return costs.
 
     Load: with `factor` times as many sessions interleaved a cache acts as if it were that much smaller (see
     `tiers.overload`).

@@ -94,7 +94,7 @@ def host_tier(
 
 
 class Overload(NamedTuple):
-    """Hit blocks at `factor` times the usual load, with L1 alone and with L2 behind it."""
+    """Hit blocks at `factor` times the usual load, with L1 alone and with L2 added."""
 
     factor: float
     l1_blocks: int

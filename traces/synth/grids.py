@@ -39,9 +39,9 @@ def _pack(generator: dict[str, Any]) -> Grids:
     examples: list[list[float]] = [[1.0, 0.0, 1.0]]
     shares: list[list[float]] = []
     waits: list[list[list[float]]] = []
-    told: list[list[list[float | None]]] = []
-    told_share: list[int] = []
-    told_from, told_count = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    listed: list[list[list[float | None]]] = []
+    listed_share: list[int] = []
+    listed_from, listed_count = np.zeros(count, np.int64), np.zeros(count, np.int64)
     wait_from, wait_count = np.zeros(count, np.int64), np.zeros(count, np.int64)
     share_from, share_count = np.zeros(count, np.int64), np.zeros(count, np.int64)
     for i, s in enumerate(strata):
@@ -54,12 +54,14 @@ def _pack(generator: dict[str, Any]) -> Grids:
         wait_from[i], wait_count[i] = len(waits), len(s.get("waits", ()))
         waits += s.get("waits", ())
         here = s.get("sessions") or ()
-        told_from[i], told_count[i] = len(told), len(here)
-        told += here
+        listed_from[i], listed_count[i] = len(listed), len(here)
+        listed += here
         opens = [session[0][0] is not None for session in here]
         if here and sum(opens) != len(s["first"]):
-            raise ValueError("the profile's generator is damaged (sessions told whole need a first prompt each)")
-        told_share += [int(share_from[i]) + sum(opens[:k]) if known else -1 for k, known in enumerate(opens)]
+            raise ValueError(
+                "the profile's generator is damaged (each session that is listed whole needs a first prompt)"
+            )
+        listed_share += [int(share_from[i]) + sum(opens[:k]) if known else -1 for k, known in enumerate(opens)]
     triggers = np.array([[s["triggers"][t] for t in _TRIGGERS] for s in strata])
     first_triggers = np.array([[s["first_triggers"][t] for t in _TRIGGERS] for s in strata])
     durations = [s["durations"] or {"known": 0.0, "output_edges": [0.0] * 3, "seconds": [None] * 4} for s in strata]
@@ -75,11 +77,11 @@ def _pack(generator: dict[str, Any]) -> Grids:
         wait_from=wait_from,
         wait_count=wait_count,
         wait_at=np.cumsum([0, *(len(w) for w in waits)]),
-        told_from=told_from,
-        told_count=told_count,
-        told_share=np.array(told_share or [-1], np.int64),
-        told_at=np.cumsum([0, *(len(w) for w in told)]),
-        told=np.array([turn for w in told for turn in w] or [[None] * COLUMNS], np.float64).reshape(-1, COLUMNS),
+        listed_from=listed_from,
+        listed_count=listed_count,
+        listed_share=np.array(listed_share or [-1], np.int64),
+        listed_at=np.cumsum([0, *(len(w) for w in listed)]),
+        listed=np.array([turn for w in listed for turn in w] or [[None] * COLUMNS], np.float64).reshape(-1, COLUMNS),
         waits=np.array([pair for w in waits for pair in w] or [[0.0, 0.0]], np.float64),
         duration=np.array([_filled(d["seconds"], levels) for d in durations]),
         duration_edges=np.array([d["output_edges"] for d in durations], np.float64),

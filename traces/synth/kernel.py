@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from traces.synth.sharing import RING, shared_with
 from traces.synth.tree import prompt
-from traces.synth.whole_sessions import grow_told
+from traces.synth.whole_sessions import grow_listed
 
 BACK = 64
 """Earlier prompts of its own that a session may return to."""
@@ -21,22 +21,19 @@ BACK = 64
 class Grids(NamedTuple):
     """Strata as arrays; s strata, p levels of quantile functions, b bands of turns, l bands of lengths, k events.
 
-    levels: float64[p]. turn_edges: int64[b]. length_edges: int64[l]. output, reasoning: float64[s, p].
-    growth: float64[s, b, p]. gap: float64[s, 3, 3, p] by trigger and third of prompt lengths. gap_edges:
-    float64[s, 2]. wait_from, wait_count: int64[s], into wait_at: int64[w + 1], which are sessions' first rows in waits:
-    float64[m, 2] (gap, trigger); strata without any draw from gap. told_from, told_count, told_at, told: the same of
-    sessions that are told whole, float64[m, 9] (see traces.synth.whole_sessions); told_share: int64[w], of each its
-    place in
-    shares, -1 none. duration: float64[s, 4, p]. duration_edges:
-    float64[s, 3].
-    trigger, first_trigger: float64[s, 3], cumulative. persistence: float64[s, 4] of growth, output, gap, duration.
-    known: float64[s, 5]: shares with prompt, output, duration, reasoning, times.
-    event: float64[s, l, k], cumulative share. event_from, event_count: int64[s, k] into examples: float64[e, 3] (size,
-    kept, turns back).
-    share_from, share_count: int64[s] into shares: float64[f, 10] (prompt, whose, shared, sessions back, seconds since
-    that was touched or -1, whether its session was over, tokens that others touched since, how many earlier sessions
-    start with it, its number, that of the first session that starts with it or -1). longest: int64[s].
-    native: tokens of a native block, 1 for text.
+    levels: float64[p]. turn_edges: int64[b]. length_edges: int64[l]. output, reasoning: float64[s, p]. growth:
+    float64[s, b, p]. gap: float64[s, 3, 3, p] by trigger and third of prompt lengths. gap_edges: float64[s, 2].
+    wait_from, wait_count: int64[s], into wait_at: int64[w + 1], which are sessions' first rows in waits: float64[m,
+    2] (gap, trigger); strata without any draw from gap. listed_from, listed_count, listed_at, listed: the same for
+    sessions that are listed whole, float64[m, 9] (see traces.synth.whole_sessions). listed_share: int64[w], the
+    place of each in shares, -1 for none. duration: float64[s, 4, p]. duration_edges: float64[s, 3]. trigger,
+    first_trigger: float64[s, 3], cumulative. persistence: float64[s, 4] of growth, output, gap, duration. known:
+    float64[s, 5]: shares with prompt, output, duration, reasoning, times. event: float64[s, l, k], cumulative
+    share. event_from, event_count: int64[s, k] into examples: float64[e, 3] (size, kept, turns back). share_from,
+    share_count: int64[s] into shares: float64[f, 10] (prompt, whose, shared, sessions back, seconds since that was
+    touched or -1, whether its session was over, tokens that others touched since, how many earlier sessions start
+    with it, its number, that of the first session that starts with it or -1). longest: int64[s]. native: tokens of
+    a native block, 1 for text.
     """
 
     levels: NDArray[np.float64]
@@ -51,11 +48,11 @@ class Grids(NamedTuple):
     wait_count: NDArray[np.int64]
     wait_at: NDArray[np.int64]
     waits: NDArray[np.float64]
-    told_from: NDArray[np.int64]
-    told_count: NDArray[np.int64]
-    told_share: NDArray[np.int64]
-    told_at: NDArray[np.int64]
-    told: NDArray[np.float64]
+    listed_from: NDArray[np.int64]
+    listed_count: NDArray[np.int64]
+    listed_share: NDArray[np.int64]
+    listed_at: NDArray[np.int64]
+    listed: NDArray[np.float64]
     duration: NDArray[np.float64]
     duration_edges: NDArray[np.float64]
     trigger: NDArray[np.float64]
@@ -157,17 +154,17 @@ def grow(
         waits = np.int64(-1)
         if level[i] == 0 and grids.wait_count[s] > 0:
             waits = grids.wait_at[grids.wait_from[s] + np.int64(first_draw[i] * grids.wait_count[s])]
-        told = grids.told_count[s] > 0
-        if told:
-            one, above = grids.told_from[s] + np.int64(first_draw[i] * grids.told_count[s]), np.int64(0)
-            if grids.told_share[one] >= 0:
-                share = grids.shares[grids.told_share[one]]
+        listed = grids.listed_count[s] > 0
+        if listed:
+            one, above = grids.listed_from[s] + np.int64(first_draw[i] * grids.listed_count[s]), np.int64(0)
+            if grids.listed_share[one] >= 0:
+                share = grids.shares[grids.listed_share[one]]
                 label, asked = np.int64(share[9]), np.int64(share[2])
                 above, begun, group, own = shared_with(tree, share, parent_leaf[i], level[i], start_s[i])
-            turns = grids.told[grids.told_at[one] : grids.told_at[one + 1]]
-            has_prompt = grow_told(tree, turns, start_s[i], first_row[i], above, begun, grids.native, out)
+            turns = grids.listed[grids.listed_at[one] : grids.listed_at[one + 1]]
+            has_prompt = grow_listed(tree, turns, start_s[i], first_row[i], above, begun, grids.native, out)
         timed = grids.known[s, 4] >= 1 or np.random.random() < grids.known[s, 4]
-        for row in range(first_row[i], first_row[i] if told else first_row[i + 1]):
+        for row in range(first_row[i], first_row[i] if listed else first_row[i + 1]):
             turn = row - first_row[i]
             count = turn  # prompts of the session so far
             base, keep = 0, 0

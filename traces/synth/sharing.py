@@ -14,7 +14,7 @@ RING = 4096
 
 NEARBY, CLOSE, MOMENT = 1024, 0.02, 1.0
 """Sessions that are looked at for one like the one asked for, how near to it is near enough (a sum of log ratios and
-shares), and the seconds below which ages are not told apart."""
+shares), and the seconds below which two ages count as equal."""
 
 OTHERWISE = 1.0
 """What it counts there that a session starts otherwise than the one asked for."""
@@ -57,9 +57,10 @@ class Growing(NamedTuple):
 def shared_with(tree: Any, share: Any, parent_leaf: Any, level: Any, start_s: Any) -> Any:
     """(node, tokens, group, own): whose prompt a first prompt shares with, how far, who else does, and its own number.
 
-    Node and tokens are 0 and group -1 where it shares with nobody. Of the sessions that start alike, where the profile
-    tells which do, around the one that started as many sessions back as asked for, with a prompt long enough, the one
-    that is most like the one asked for: by how many others start so, whether it is over, what was touched since, when.
+    Node and tokens are 0 and group -1 where it shares with nobody. Where the profile says which
+    sessions start alike, the choice is among those, near the one that started the wanted number of sessions back, with
+    a prompt that is long enough: the one most like the wanted one, by how many others start like it, whether it is
+    over, what was touched since, and when.
     """
     whose, keep, lag, age, over = np.int64(share[1]), np.int64(share[2]), np.int64(share[3]), share[4], share[5] > 0
     own, label = np.int64(share[8]), np.int64(share[9])

@@ -1,4 +1,4 @@
-"""Sessions that a profile tells whole, turn by turn: made again as they are, of other tokens."""
+"""Sessions that a profile lists turn by turn: they are made again as they are, with other tokens."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ seconds since the session's start, duration, trigger, sub-agents started; NaN is
 
 
 @njit(cache=True)
-def grow_told(tree: Any, told: Any, start_s: Any, first: Any, base: Any, keep: Any, native: Any, out: Any) -> Any:
-    """Write the requests of one session; whether its first and last prompt are known.
+def grow_listed(tree: Any, listed: Any, start_s: Any, first: Any, base: Any, keep: Any, native: Any, out: Any) -> Any:
+    """Write the requests of one session. Returns whether its first and last prompt are known.
 
     Args:
         tree: room for 4 nodes a request.
-        told: float64[n, COLUMNS], its turns.
+        listed: float64[n, COLUMNS], its turns.
         start_s: its start.
         first: its first request in `out`.
         base: node that the first prompt shares with.
@@ -28,8 +28,8 @@ def grow_told(tree: Any, told: Any, start_s: Any, first: Any, base: Any, keep: A
         native: tokens of a native block, 1 for text.
         out: receives the requests.
     """
-    for step in range(told.shape[0]):
-        row, turn = first + step, told[step]
+    for step in range(listed.shape[0]):
+        row, turn = first + step, listed[step]
         out.leaf[row] = -1
         out.input_tokens[row] = _count(turn[0])
         if not math.isnan(turn[0]) and not math.isnan(turn[1]):
@@ -41,7 +41,7 @@ def grow_told(tree: Any, told: Any, start_s: Any, first: Any, base: Any, keep: A
         out.output_tokens[row], out.reasoning_tokens[row] = _count(turn[3]), _count(turn[4])
         out.arrival_s[row], out.duration_s[row] = start_s + turn[5], turn[6]
         out.trigger[row], out.agents[row] = int(turn[7]), int(turn[8])
-    return out.leaf[first] >= 0 and out.leaf[first + told.shape[0] - 1] >= 0
+    return out.leaf[first] >= 0 and out.leaf[first + listed.shape[0] - 1] >= 0
 
 
 @njit(cache=True)

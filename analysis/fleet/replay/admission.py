@@ -163,7 +163,7 @@ def release(i: int, a: Arrivals, d: Desk, what: int) -> None:
 
 @inner()
 def close(i: int, a: Arrivals, fleet: Fleet, d: Desk, out: Outcome) -> None:
-    """Request `i` is over: its session goes on, or leaves and makes place for the next."""
+    """Request `i` is over: its session continues, or leaves and makes place for the next one."""
     s = a.what[i].session
     out.times[i].finished_s = d.clock[0].now_s
     out.counts[0].done += 1

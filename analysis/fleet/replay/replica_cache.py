@@ -2,7 +2,7 @@
 request.
 
 A cache that evicts tails first holds, of every heavy path, a prefix. So a *holding* (one replica's part of one path)
-is a stack of entries (depth, touch): the shallowest entry is the most recent, the deepest tells how far the replica
+is a stack of entries (depth, touch): the shallowest entry is the most recent, the deepest says how far the replica
 holds the path. All entries of a replica form one list, oldest first and, within one touch, deepest first: eviction
 shortens the entry at its front. Nothing is stored per block, so neither time nor memory grows with the length of the
 prompts.

@@ -1,4 +1,4 @@
-"""What a routing policy may look at, and how one is told.
+"""What a routing policy may look at, and what a policy is.
 
 A policy is a compiled function `choose(session, tokens, now, fleet, memory) -> replica`: the dense code of the
 request's session, its prompt tokens, the time in seconds, the fleet as it stands and the policy's own memory. It must
@@ -164,7 +164,7 @@ def next_alive(alive: Any, after: int) -> int:
 
 @inner()
 def least(load: Any, alive: Any, after: int) -> int:
-    """The replica alive with the least load; ties go round, starting behind replica `after`."""
+    """The replica alive with the least load; ties go round the fleet, starting after replica `after`."""
     best = -1
     n = len(alive)
     for step in range(1, n + 1):

@@ -160,12 +160,12 @@ def test_heads_keep_apart_and_as_common(tmp_path: Path) -> None:
     synthesize(asked, tmp_path / "d", None, 1)
     assert heads(Dataset(tmp_path / "d")) == heads(recorded.dataset)
     assert set(heads(recorded.dataset)) == {4 * 256, 9 * 256, 14 * 256}
-    for told in (8, 4):  # profiles that tell less of first prompts
+    for columns in (8, 4):  # profiles that list less about first prompts
         less = json.loads(json.dumps(asked))
         for stratum in less["generator"]["strata"]:
-            stratum["first"] = [example[:told] for example in stratum["first"]]
-        synthesize(less, tmp_path / f"less{told}", None, 1)
-        assert sum(heads(Dataset(tmp_path / f"less{told}")).values()) > 100
+            stratum["first"] = [example[:columns] for example in stratum["first"]]
+        synthesize(less, tmp_path / f"less{columns}", None, 1)
+        assert sum(heads(Dataset(tmp_path / f"less{columns}")).values()) > 100
 
 
 def test_sessions_without_times_are_made_without(target: dict[str, Any], tmp_path: Path) -> None:
@@ -206,6 +206,6 @@ def test_what_cannot_be_made(target: dict[str, Any], tmp_path: Path) -> None:
         synthesize(damaged, tmp_path / "d")
     damaged = json.loads(json.dumps(target))
     damaged["generator"]["strata"][0]["sessions"] = [[[1.0] * 9]]
-    with pytest.raises(ValueError, match="a first prompt each"):
+    with pytest.raises(ValueError, match="needs a first prompt"):
         synthesize(damaged, tmp_path / "d")
     assert [p.name for p in tmp_path.iterdir()] == ["there"]

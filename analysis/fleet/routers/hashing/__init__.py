@@ -1,1 +1,1 @@
-"""Hashing."""
+"""Policies that keep a session on the replica that its name hashes to."""

@@ -1,1 +1,1 @@
-"""Load."""
+"""Policies that choose by load alone."""

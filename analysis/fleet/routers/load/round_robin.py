@@ -8,7 +8,7 @@ from analysis.kernel.numba_norc import uncounted
 
 @uncounted(SIGNATURE)
 def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
-    chosen = next_alive(fleet.alive, memory.ints[0] - 1)  # ints[0]: one behind the last choice
+    chosen = next_alive(fleet.alive, memory.ints[0] - 1)  # ints[0]: one after the last choice
     memory.ints[0] = chosen + 1
     return chosen
 

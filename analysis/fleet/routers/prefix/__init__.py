@@ -1,1 +1,1 @@
-"""Prefix."""
+"""Policies of this project that choose by what replicas hold of the prompt."""

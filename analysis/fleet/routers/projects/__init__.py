@@ -1,1 +1,1 @@
-"""Projects."""
+"""Policies of other projects, as their code has them."""

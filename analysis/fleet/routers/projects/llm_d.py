@@ -3,7 +3,7 @@
 prefix = matched / total blocks; queue = min-max of waiting requests (1 where all are equal); kv = 1 - KV in use /
 capacity (1 where unbounded). `precise` 1 scores what is resident (KV events); 0 scores the approximate producer,
 which sees what was routed and at most `max_prefix_blocks` of 16 tokens: by default prompts that share 4,096 tokens
-cannot be told apart.
+cannot be distinguished.
 """
 
 from __future__ import annotations
