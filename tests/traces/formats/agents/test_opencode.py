@@ -153,3 +153,55 @@ def test_an_answer_that_failed_is_in_no_later_prompt_but_one_that_was_stopped_is
     assert read.shared(0, 1) == 1000
     assert read.shared(1, 2) == 1500
     assert ("assistant" in read.roles(1)) == kept
+
+
+def _second(folder: Path, *rows: tuple[str, dict[str, Any]], earlier: bool = False) -> Path:
+    """A database of OpenCode 2; with `earlier` the first row is in the earlier tables too."""
+    base = sqlite3.connect(folder / "opencode.db")
+    base.execute("CREATE TABLE session_v2 (id TEXT, project_id TEXT, version TEXT, time_created INTEGER)")
+    base.execute("INSERT INTO session_v2 VALUES ('ses', 'p', '2.0.1', 1786000000000)")
+    base.execute(
+        "CREATE TABLE session_message (id TEXT, session_id TEXT, type TEXT, seq INTEGER, time_created INTEGER, "
+        "time_updated INTEGER, data TEXT)"
+    )
+    for at, (kind, data) in enumerate(rows):
+        value = json.dumps({**data, "time": {"created": 1786000000000 + 1000 * at}})
+        base.execute("INSERT INTO session_message VALUES (?, 'ses', ?, ?, 0, 0, ?)", (f"m{at}", kind, at, value))
+    if earlier:
+        for table in ("session", "message", "part"):
+            base.execute(f"CREATE TABLE {table} (id TEXT, session_id TEXT, message_id TEXT, data TEXT)")
+        value = json.dumps({"role": "user", "time": {"created": 1786000000000}})
+        base.execute("INSERT INTO message VALUES ('old', 'ses', NULL, ?)", (value,))
+        base.execute("INSERT INTO part VALUES ('p', 'ses', 'old', '{\"type\": \"text\", \"text\": \"go\"}')")
+    base.commit()
+    base.close()
+    return folder / "opencode.db"
+
+
+def _step(fresh: int, read: int, *content: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    tokens = {"input": fresh, "output": 5, "reasoning": 2, "cache": {"read": read, "write": 0}}
+    model = {"id": "claude-sonnet-4-6", "providerID": "anthropic"}
+    return "assistant", {"model": model, "content": list(content), "tokens": tokens, "finish": "stop"}
+
+
+LS = {"status": "completed", "input": {"command": "ls"}, "content": [{"type": "text", "text": "a.py"}]}
+TOOL = {"type": "tool", "id": "c", "name": "bash", "state": LS, "time": {"created": 1786000001000}}
+SECOND = [
+    ("user", {"text": "go"}),
+    _step(900, 0, {"type": "reasoning", "text": "hm"}, TOOL),
+    ("model-switched", {"model": {"id": "x"}}),
+    _step(100, 900, {"type": "text", "text": "done"}),
+    ("compaction", {"reason": "auto", "summary": "so far", "recent": "done"}),
+    _step(50, 0, {"type": "text", "text": "more"}),
+]
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_the_tables_of_opencode_2(earlier: bool, tmp_path: Path) -> None:
+    read = Read(tmp_path, _second(tmp_path, *SECOND, earlier=earlier))
+    assert (read.column("input_tokens"), read.column("output_tokens")) == ([900, 1000, 50], [7, 7, 7])
+    assert read.column("compaction") == [False, False, True]
+    assert read.column("work") == ["execute", "other", "other"]
+    assert read.column("model") == ["claude-sonnet-4-6"] * 3
+    assert read.roles(1) >= {"user", "reasoning", "assistant", "tool_result"}
+    assert read.receipt["records"]["duplicate"] == earlier

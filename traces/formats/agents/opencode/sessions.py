@@ -1,4 +1,4 @@
-"""opencode sessions: the storage tree, opencode.db, `opencode export` and `opencode run --format json`.
+"""opencode sessions: the storage tree, opencode.db, OpenCode 2's too, `opencode export`, `opencode run --format json`.
 
 Facts: anomalyco/opencode, packages/opencode/src/session. One call is one step (`step-finish`); a message's own tokens
 are those of its last step. `input` excludes cached tokens, `output` excludes reasoning. The prompt is the system prompt
@@ -116,6 +116,11 @@ class _Conversations:
         self.ordinal += 1
         if info.get("role") == "assistant":
             self._answer(thread, message, created)
+            return
+        if info.get("role") == "compaction":
+            self.ordinal += len(message.parts)
+            self.ledger.used += len(message.parts)
+            thread.restart([self.make.text("summary", plain(part.get("text"))) for part in message.parts])
             return
         parts = []
         for part in message.parts:

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from traces.formats.agents.opencode.session_messages import TABLE, stored_message
 from traces.source.sources import parse_json
 from traces.transcripts.ledger import Ledger, document, objects, opening
 from traces.transcripts.parts import as_dict, as_list, seconds
@@ -31,6 +32,7 @@ class Stored:
         self.sessions: dict[str, dict[str, Any]] = {}
         self.messages: dict[str, tuple[str, dict[str, Any]]] = {}
         self.parts: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+        self._times: set[tuple[str, str, Any]] | None = None
 
     def conversations(self) -> Iterator[tuple[str, list[Message]]]:
         """Yield (session id, its messages in order of time), by session."""
@@ -40,6 +42,13 @@ class Stored:
             by_session.setdefault(session, []).append(Message(name, info, parts))
         for session in sorted(by_session):
             yield session, sorted(by_session[session], key=_created)
+
+    def times(self) -> set[tuple[str, str, Any]]:
+        """(session, role, time) of the messages of the earlier tables."""
+        if self._times is None:
+            messages = self.messages.values()
+            self._times = {(s, str(m.get("role")), as_dict(m.get("time")).get("created")) for s, m in messages}
+        return self._times
 
     def orphans(self) -> int:
         """How many parts belong to no message that is here."""
@@ -61,14 +70,17 @@ class Stored:
         return True
 
 
-def _created(message: Message) -> tuple[float, str]:
-    return seconds(as_dict(message.info.get("time")).get("created")) or 0.0, message.name
+def _created(message: Message) -> tuple[float, int, str]:
+    place = message.info.get("seq")
+    created = seconds(as_dict(message.info.get("time")).get("created")) or 0.0
+    return created, place if isinstance(place, int) else 0, message.name
 
 
 def is_database(data: bytes) -> bool:
     """Whether the first pages of a SQLite file declare opencode's tables."""
-    lower = data.lower().replace(b"`", b"").replace(b'"', b"")
-    return all(b"create table " + name.encode() in lower for name in _KINDS)
+    lower = data.lower().replace(b"`", b"").replace(b'"', b"").replace(b"if not exists ", b"")
+    first = all(b"create table " + name.encode() in lower for name in _KINDS)
+    return first or b"create table " + TABLE.encode() in lower
 
 
 def stored(source: Source, ledger: Ledger) -> Stored:
@@ -149,19 +161,18 @@ def _database(source: Source, found: Stored, ledger: Ledger) -> None:
         base = sqlite3.connect(f"file:{source.local_path()}?mode=ro&immutable=1", uri=True)
         with base:
             base.row_factory = sqlite3.Row
-            for kind, query in _QUERIES.items():
-                for row in base.execute(query):
+            tables = {name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            for table, kind in _TABLES.items():
+                for row in base.execute(f"SELECT * FROM {table}") if table in tables else ():  # noqa: S608 (constants)
                     _row(kind, dict(row), found, ledger)
         base.close()
     except sqlite3.Error as error:
         ledger.reject(0, f"a database that cannot be read: {type(error).__name__}")
 
 
-_QUERIES = {
-    "session": "SELECT * FROM session",
-    "message": "SELECT * FROM message",
-    "part": "SELECT * FROM part",
-}
+_TABLES = {"session": "session", "session_v2": "session", "message": "message", "part": "part", TABLE: TABLE}
+"""Tables, the earlier version's messages first, and what their rows are."""
+
 _COLUMNS = {
     "session_id": "sessionID",
     "message_id": "messageID",
@@ -174,10 +185,29 @@ def _row(kind: str, row: dict[str, Any], found: Stored, ledger: Ledger) -> None:
     value = {_COLUMNS.get(name, name): row[name] for name in row if name != "data" and row[name] is not None}
     data = row.get("data")
     try:
-        value = {**value, **as_dict(parse_json(data.encode() if isinstance(data, str) else data or b"{}"))}
+        parsed = as_dict(parse_json(data.encode() if isinstance(data, str) else data or b"{}"))
     except (ValueError, UnicodeEncodeError) as error:
         ledger.reject(0, str(error))
         return
+    if kind == TABLE:
+        _session_message(row, parsed, found, ledger)
+        return
+    value = {**value, **parsed}
     value.setdefault("time", {"created": row.get("time_created"), "updated": row.get("time_updated")})
     found.add(kind, value, f"x/{value.get('id')}" if kind == "part" else "")
     ledger.used += kind == "session"
+
+
+def _session_message(row: dict[str, Any], data: dict[str, Any], found: Stored, ledger: Ledger) -> None:
+    message = stored_message(row, data)
+    if message is None:
+        ledger.ignore("a change of agent or model")
+        return
+    info, parts = message
+    session, created = str(info["sessionID"]), as_dict(info["time"]).get("created")
+    if (session, str(info["role"]), created) in found.times():
+        ledger.duplicate("a message that the earlier tables have")
+        return
+    found.add("message", info)
+    for at, part in enumerate(parts):
+        found.add("part", {"messageID": info["id"], **part}, f"x/{at:06d}")
