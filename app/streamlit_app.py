@@ -9,10 +9,10 @@ import streamlit as st
 if str(Path(__file__).parents[1]) not in sys.path:  # run from a checkout that is not installed
     sys.path.append(str(Path(__file__).parents[1]))
 
-st.set_page_config(page_title="Tracetower", page_icon=":material/stacked_bar_chart:", layout="wide")
+st.set_page_config(page_title="Tracetower", page_icon=str(Path(__file__).with_name("favicon.svg")), layout="wide")
 
+# a browser draws nothing while more keeps coming: a visitor's first title gets this much time
 TITLE_S = 0.2
-"""A browser draws nothing while more keeps coming: a visitor's first title gets so much time."""
 
 PAGES = {
     "": [
@@ -41,6 +41,9 @@ if "title_seen" not in st.session_state:
     time.sleep(TITLE_S)
 
 from app.visit import sidebar  # noqa: E402 (the title is on the page before anything is loaded)
+from app.visit.compiled import keep_compiled_code  # noqa: E402
+
+keep_compiled_code()
 
 sidebar.draw(filters=page.url_path != "")
 page.run()

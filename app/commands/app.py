@@ -11,6 +11,7 @@ import click
 
 from app.commands.shell.command import command
 from app.commands.shell.options import opened
+from app.visit.server import clear_dead
 
 PATIENCE_S = 10
 """How long the server may take to end."""
@@ -40,6 +41,7 @@ def app_command(dataset: str | None, data_root: tuple[str, ...], port: int, addr
     folder = Path(__file__).resolve().parents[1]
     line = [sys.executable, "-m", "streamlit", "run", str(folder)]
     line += ["--server.port", str(port), "--server.address", address]
+    clear_dead()
     server = subprocess.Popen(line, env=environment, cwd=folder)
     try:
         code = server.wait()
@@ -49,5 +51,6 @@ def app_command(dataset: str | None, data_root: tuple[str, ...], port: int, addr
             server.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             server.kill()
+        clear_dead()
         raise
     raise click.exceptions.Exit(code)

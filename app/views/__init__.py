@@ -1,1 +1,4 @@
-"""Views."""
+"""The pages, a folder each; the file with the page's name is what Streamlit runs.
+
+In: the question of the visit. Out: figures on the page, each with its definition and its command line.
+"""

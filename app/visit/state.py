@@ -1,161 +1,20 @@
-"""What a visitor has open and asks: datasets of this session, the dataset picker, the filter sidebar.
+"""What a visitor has open: the datasets of this session, the one that is chosen, their receipts.
 
 One visitor's data is shown to nobody else: it lies in a folder of the session, is listed only in the session, and what
-is computed from it is cached for the session alone. The demo and the folders the server was started with are shared.
+is computed from it is cached for the session alone. The demo and the folders that the server was started with are
+shared.
 """
 
 from __future__ import annotations
 
 import os
-import tempfile
-from collections import OrderedDict
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import Any
 
 import streamlit as st
 
-if TYPE_CHECKING:
-    import polars as pl
-
-    from analysis.store.question import Question
-    from analysis.store.warehouse import Warehouse
-
-ROOTS_VARIABLE = "TRACETOWER_DATA_ROOTS"
-DATASET_VARIABLE = "TRACETOWER_DATASET"
-DEMO = "demo"
-KEPT_ANSWERS = 256
-
-T = TypeVar("T")
-
-
-class Known(NamedTuple):
-    """A dataset that this visitor may look at. `name` is its label and its value in the URL; no path: the demo."""
-
-    name: str
-    path: Path | None
-    private: bool
-
-
-class Desk:
-    """An open dataset and the answers given so far, so that going back to a page is instant."""
-
-    def __init__(self, path: Path) -> None:
-        from analysis.store.warehouse import open_dataset
-
-        self.warehouse: Warehouse = open_dataset(path)
-        self._answers: OrderedDict[str, Any] = OrderedDict()
-
-    def answer(self, key: str, make: Callable[[], T]) -> T:
-        """The answer called `key`, made once."""
-        if key not in self._answers:
-            self._answers[key] = make()
-            while len(self._answers) > KEPT_ANSWERS:
-                self._answers.popitem(last=False)
-        return cast(T, self._answers[key])
-
-    def answered(self, key: str) -> bool:
-        """Whether `answer` has it without making it."""
-        return key in self._answers
-
-    def query(self, name: str, question: Question, **params: Any) -> pl.DataFrame:
-        """Answer a query of the catalogue."""
-        key = f"{name} {question!r} {sorted(params.items())!r}"
-        return self.answer(key, lambda: self.warehouse.query(name, question, **params))
-
-
-@st.cache_resource(show_spinner=False, max_entries=16)
-def _shared_desk(path: str, key: str) -> Desk:
-    return Desk(Path(path))
-
-
-@st.cache_resource(show_spinner=False, max_entries=8, scope="session")
-def _own_desk(path: str, key: str) -> Desk:
-    return Desk(Path(path))
-
-
-def desk(known: Known) -> Desk:
-    """The open dataset, reopened when its content has changed.
-
-    Raises:
-        traces.dataset.layout.NotADataset: if it cannot be opened.
-    """
-    from traces.dataset.layout import Dataset
-
-    path = known.path or Path(_demo_folder().name) / DEMO
-    key = Dataset(path).key
-    return (_own_desk if known.private else _shared_desk)(str(path), key)
-
-
-# Folders -----------------------------------------------------------------------------------------------------------
-
-
-@st.cache_resource(show_spinner=False, scope="session", on_release=lambda folder: folder.cleanup())
-def _session_folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="tracetower-visit-", ignore_cleanup_errors=True)
-
-
-def session_folder() -> Path:
-    """This visitor's own folder (mode 0700, an unguessable name), removed when the session ends."""
-    return Path(_session_folder().name)
-
-
-@st.cache_resource(show_spinner=False)
-def _demo_folder() -> tempfile.TemporaryDirectory[str]:
-    from traces.intake.demo import demo_inputs
-    from traces.intake.ingest import ingest
-
-    folder = tempfile.TemporaryDirectory(prefix="tracetower-demo-", ignore_cleanup_errors=True)
-    ingest(demo_inputs(), Path(folder.name) / DEMO)
-    return folder
-
-
-def demo() -> Known:
-    """The bundled sessions; ingested once a server, when they are first looked at."""
-    return Known(DEMO, None, False)
-
-
-def roots() -> list[Path]:
-    """Folders that the path box may read, as the server was started with."""
-    return [Path(p).resolve() for p in os.environ.get(ROOTS_VARIABLE, "").split(os.pathsep) if p]
-
-
-class OutsideRoots(ValueError):
-    """A path that this server may not read; the message does not say whether it exists."""
-
-
-def within_roots(text: str) -> Path:
-    """The file or folder called `text`, absolute or relative to a data root.
-
-    Raises:
-        OutsideRoots: if it is in none of them, links followed.
-    """
-    for root in roots():
-        try:
-            path = (root / text.strip()).resolve(strict=True)
-        except (OSError, ValueError, RuntimeError):
-            continue
-        if path == root or root in path.parents:
-            return path
-    raise OutsideRoots("nothing of that name in the folders that this server may read")
-
-
-def is_dataset(path: Path) -> bool:
-    """Whether `path` is a dataset's folder (it may still be damaged)."""
-    from traces.dataset.layout import MANIFEST
-
-    return (path / MANIFEST).is_file()
-
-
-def root_name(path: Path) -> str:
-    """A path's name relative to its data root."""
-    for root in roots():
-        if root in path.parents:
-            return path.relative_to(root).as_posix()
-    return path.name
-
-
-# What is open ------------------------------------------------------------------------------------------------------
+from app.visit.desk import desk
+from app.visit.known import DATASET_VARIABLE, DEMO, Known, OutsideRoots, demo, is_dataset, within_roots
 
 
 def opened() -> dict[str, Known]:

@@ -12,14 +12,65 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from app.visit.server import used_bytes
 from traces.source.inputs import UPLOAD_LIMITS
 
 COPY_BYTES = 1 << 20
 LONGEST_NAME = 80
+VISITOR_BYTES = 2 << 30
+"""What one visitor may keep on this server: files as they were sent, and the datasets made of them."""
+SERVER_BYTES = 16 << 30
+"""What all visitors together may keep."""
+HELD_BYTES = 2 << 30
+"""What all visitors together may hold in memory, sent and not yet read."""
 
 
 class TooMuch(ValueError):
     """More was sent than the limits allow."""
+
+
+def check(sent: list[Any], visitor: Path, server: Path) -> None:
+    """Refuse what is more than one visitor, or all of them, may keep.
+
+    Args:
+        sent: the files in the box.
+        visitor: the visitor's own folder.
+        server: the folder of all visitors.
+
+    Raises:
+        TooMuch: the message says which limit, and what to do.
+    """
+    size = sum(upload.size for upload in sent)
+    if used_bytes(visitor) + size > VISITOR_BYTES:
+        raise TooMuch(
+            f"you may keep {VISITOR_BYTES >> 30} GiB on this server, and {size / 1e9:,.1f} GB more would be too much. "
+            "Read large traces with the command line and send the zip of tracetower bundle"
+        )
+    if used_bytes(server) + size > SERVER_BYTES or held_bytes() > HELD_BYTES:
+        raise TooMuch("this server's visitors keep as much as it has room for. Try again later")
+
+
+def held_bytes() -> int:
+    """Bytes of all visitors' files that are in memory, not yet read."""
+    from streamlit import runtime
+
+    if not runtime.exists():
+        return 0
+    storage = getattr(runtime.get_instance().uploaded_file_mgr, "file_storage", {})
+    return sum(len(record.data) for files in list(storage.values()) for record in list(files.values()))
+
+
+def forget(sent: list[Any]) -> None:
+    """Give back the memory that sent files hold."""
+    from streamlit import runtime
+    from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+    context = get_script_run_ctx()
+    if context is None or not runtime.exists():
+        return
+    manager: Any = runtime.get_instance().uploaded_file_mgr
+    for upload in sent:
+        manager.remove_file(context.session_id, upload.file_id)
 
 
 def safe_parts(name: str) -> list[str]:
@@ -40,7 +91,7 @@ def save(uploads: list[Any], folder: Path) -> list[str]:
     """Write what was sent below `folder` and return the inputs to ingest.
 
     Raises:
-        TooMuch: above `UPLOAD_LIMITS` in files or bytes; nothing is left behind.
+        TooMuch: above the limits in files or bytes; nothing is left behind.
     """
     if len(uploads) > UPLOAD_LIMITS.entries:
         raise TooMuch(f"{len(uploads):,} files were sent; at most {UPLOAD_LIMITS.entries:,} are taken")
@@ -55,8 +106,8 @@ def save(uploads: list[Any], folder: Path) -> list[str]:
             with path.open("xb") as out:
                 while chunk := upload.read(COPY_BYTES):
                     written += len(chunk)
-                    if written > UPLOAD_LIMITS.total_bytes:
-                        raise TooMuch(f"more than {UPLOAD_LIMITS.total_bytes >> 30} GiB were sent")
+                    if written > VISITOR_BYTES:
+                        raise TooMuch(f"more than {VISITOR_BYTES >> 30} GiB were sent")
                     out.write(chunk)
     except BaseException:
         shutil.rmtree(target, ignore_errors=True)

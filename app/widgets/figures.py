@@ -1,4 +1,4 @@
-"""Pieces that pages share: a metric with its definition, a chart with its downloads, a table in people's words."""
+"""A figure with what belongs to it: a metric with its definition, a chart with its downloads and its source."""
 
 from __future__ import annotations
 
@@ -6,34 +6,36 @@ import io
 import re
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import streamlit as st
 
 from app.widgets import formats
+from app.widgets.plain_text import spreadsheet_safe
 
 if TYPE_CHECKING:
     import polars as pl
 
+    Made = pl.DataFrame | Callable[[], pl.DataFrame]
 
 DRAWING_S = 0.5
 """What the browser gets for a visitor's first chart before more is sent."""
 
 
-class Opened(Protocol):
-    """An open dataset: its name goes into the names of files."""
+class Source(NamedTuple):
+    """Where a figure comes from.
 
-    @property
-    def name(self) -> str:
-        """The name that the visitor sees."""
+    Attributes:
+        dataset: the name of the dataset, for the names of files.
+        query: the query of the catalogue; "" where none gives it.
+        command: the command line that gives the same figures.
+        means: what the figure is, where no query says it.
+    """
 
-
-class Asked(Protocol):
-    """What a page asks, as far as figures need it."""
-
-    @property
-    def known(self) -> Opened:
-        """The open dataset."""
+    dataset: str
+    query: str
+    command: str
+    means: str = ""
 
 
 def definition(query: str, label: str = "") -> str:
@@ -49,23 +51,13 @@ def definition(query: str, label: str = "") -> str:
 
 
 def metric(label: str, value: str, help: str, note: str = "") -> None:
-    """One figure with its definition behind it; `note` is small print under it (coverage, range, "estimated")."""
+    """One figure with its definition as help; `note` is small print under it (coverage, range, "estimated")."""
     with st.container(border=True, height="stretch", gap="xxsmall"):
         st.metric(label, value, help=help)
         st.caption(note or formats.SPACE)
 
 
-def figure(
-    key: str,
-    title: str,
-    chart: Any,
-    frame: pl.DataFrame,
-    alt: str,
-    asked: Asked,
-    query: str,
-    command: str,
-    note: str = "",
-) -> None:
+def figure(key: str, title: str, chart: Any, frame: pl.DataFrame, alt: str, source: Source, note: str = "") -> None:
     """A chart under its heading, and below it what to take away: CSV, Parquet, PNG, definition, SQL, command.
 
     Args:
@@ -74,9 +66,7 @@ def figure(
         chart: an Altair chart.
         frame: what is drawn, as it is downloaded.
         alt: the chart in words.
-        asked: what was asked.
-        query: the query of the catalogue that it comes from.
-        command: the command line that gives the same figures.
+        source: where the figures come from.
         note: one sentence under the title.
     """
     if title:
@@ -85,7 +75,7 @@ def figure(
         st.caption(note)
     st.altair_chart(chart, width="stretch", alt=alt, key=f"chart-{key}")
     _let_it_be_drawn()
-    downloads(key, frame, asked, query, command, chart)
+    downloads(key, frame, source, chart)
 
 
 def _let_it_be_drawn() -> None:
@@ -98,33 +88,22 @@ def _let_it_be_drawn() -> None:
         time.sleep(DRAWING_S)
 
 
-def downloads(
-    key: str,
-    frame: pl.DataFrame | Callable[[], pl.DataFrame],
-    asked: Asked,
-    query: str,
-    command: str,
-    chart: Any = None,
-    means: str = "",
-) -> None:
-    """The row under a chart or table. Files are made when they are asked for, and so is `frame` where it is a function.
-
-    `means` says what a table is that no query of the catalogue gives; `query` is empty then.
-    """
+def downloads(key: str, frame: Made, source: Source, chart: Any = None) -> None:
+    """The row under a chart or table. Files are made on click, and so is `frame` where it is a function."""
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        files(key, frame, asked, chart)
+        files(key, frame, source.dataset, chart)
         with st.popover("How is this computed?", type="tertiary", icon=":material/function:"):
-            _explained(query, command, means)
+            _explained(source)
 
 
-def files(key: str, frame: pl.DataFrame | Callable[[], pl.DataFrame], asked: Asked, chart: Any = None) -> None:
+def files(key: str, frame: Made, dataset: str, chart: Any = None) -> None:
     """The buttons for CSV, Parquet and, with a chart, PNG."""
-    name = f"{asked.known.name.replace('/', '-').replace(' ', '-')}-{key}"
+    name = f"{dataset.replace('/', '-').replace(' ', '-')}-{key}"
 
     def made() -> pl.DataFrame:
         return frame() if callable(frame) else frame
 
-    _button(f"{name}.csv", "CSV", lambda: made().write_csv(), "text/csv", key)
+    _button(f"{name}.csv", "CSV", lambda: spreadsheet_safe(made()).write_csv(), "text/csv", key)
     _button(f"{name}.parquet", "Parquet", lambda: _parquet(made()), "application/vnd.apache.parquet", key)
     if chart is not None:
         _button(f"{name}.png", "PNG", lambda: _png(chart), "image/png", key)
@@ -149,44 +128,13 @@ def _png(chart: Any) -> bytes:
     return charts.png(chart)
 
 
-def _explained(query: str, command: str, means: str) -> None:
+def _explained(source: Source) -> None:
     from analysis.store.catalog import queries
 
-    found = queries().get(query)
-    st.markdown(means or (found.help if found else ""))
+    query = queries().get(source.query)
+    st.markdown(source.means or (query.help if query else ""))
     st.markdown("The same on the command line:")
-    st.code(command, language="bash", wrap_lines=True)
-    if found:
+    st.code(source.command, language="bash", wrap_lines=True)
+    if query:
         st.markdown("The query:")
-        st.code(found.sql, language="sql", height=260)
-
-
-COLUMNS: dict[str, tuple[str, Any]] = {
-    "group": ("Group", str),
-    "requests": ("Requests", formats.count),
-    "sessions": ("Sessions", formats.count),
-    "input_tokens": ("Input tokens", formats.tokens),
-    "output_tokens": ("Output tokens", formats.tokens),
-    "input_output_ratio": ("Input : output", formats.ratio),
-    "turns_mean": ("Requests a session", formats.plain),
-    "prefix_tokens": ("Prompt tokens known", formats.tokens),
-    "missed_tokens": ("Not reusable", formats.tokens),
-    "ceiling": ("Ceiling", formats.rate),
-    "reported": ("Reported", formats.rate),
-    "hit_rate": ("Hit rate", formats.rate),
-    "transition": ("Transition", str),
-}
-"""Column -> (heading, how it is written)."""
-
-
-def table(frame: pl.DataFrame, columns: list[str], first: str = "", alt: str = "") -> None:
-    """A small table with every number written by the one formatter; unknown is a dash."""
-    shown = {}
-    for name in columns:
-        heading, written = COLUMNS[name]
-        cells = [formats.UNKNOWN if value is None else written(value) for value in frame[name].to_list()]
-        shown[first if first and name == columns[0] else heading] = cells
-    config = {
-        heading: st.column_config.TextColumn(alignment="left" if i == 0 else "right") for i, heading in enumerate(shown)
-    }
-    st.dataframe(shown, hide_index=True, column_config=config, alt=alt or None)
+        st.code(query.sql, language="sql", height=260)

@@ -13,7 +13,7 @@ from analysis.fleet.routing import Cell
 from analysis.fleet.summary import by_policy, fleets, load_cells, run_cell, smallest
 from app.views.fleet import choices
 from app.views.fleet.choices import Refused, Settings
-from app.visit import state
+from app.visit import known
 from tests.analysis.fleet.test_routing import trace_of
 from tests.app.test_pages import SCRIPT
 from tests.places import SAMPLES
@@ -34,9 +34,9 @@ ROWS = [
 def start(dataset: Path | None, monkeypatch: pytest.MonkeyPatch) -> AppTest:
     monkeypatch.delenv("TRACETOWER_DATA_ROOTS", raising=False)
     if dataset is None:
-        monkeypatch.delenv(state.DATASET_VARIABLE, raising=False)
+        monkeypatch.delenv(known.DATASET_VARIABLE, raising=False)
     else:
-        monkeypatch.setenv(state.DATASET_VARIABLE, str(dataset))
+        monkeypatch.setenv(known.DATASET_VARIABLE, str(dataset))
     at = AppTest.from_file(SCRIPT, default_timeout=300)
     at.switch_page("views/fleet/replicas.py")
     return at
@@ -87,7 +87,7 @@ def test_without_a_dataset_luck_is_counted(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_demo_asks_for_arrivals_then_compares_policies(monkeypatch: pytest.MonkeyPatch) -> None:
     at = start(None, monkeypatch)
-    at.query_params["dataset"] = state.DEMO
+    at.query_params["dataset"] = known.DEMO
     at.run()
     assert not at.exception
     assert "When do these sessions start?" in said(at, "info")

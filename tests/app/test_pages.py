@@ -248,21 +248,21 @@ def test_demo_opens_and_its_arrivals_are_shown(on) -> None:
 
 
 def test_path_box_is_limited_to_its_roots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from app.visit import state
+    from app.visit import known
 
     root, secret = tmp_path / "root", tmp_path / "secret"
     (root / "team").mkdir(parents=True)
     secret.mkdir()
     (root / "way-out").symlink_to(secret)
     monkeypatch.setenv("TRACETOWER_DATA_ROOTS", str(root))
-    assert state.within_roots("team") == root / "team"
-    assert state.within_roots(str(root / "team")) == root / "team"
+    assert known.within_roots("team") == root / "team"
+    assert known.within_roots(str(root / "team")) == root / "team"
     for text in ("../secret", str(secret), "way-out", "missing", "/etc/passwd", "team/../../secret", "\0"):
-        with pytest.raises(state.OutsideRoots, match="nothing of that name"):
-            state.within_roots(text)
+        with pytest.raises(known.OutsideRoots, match="nothing of that name"):
+            known.within_roots(text)
     monkeypatch.delenv("TRACETOWER_DATA_ROOTS")
-    with pytest.raises(state.OutsideRoots):
-        state.within_roots(".")
+    with pytest.raises(known.OutsideRoots):
+        known.within_roots(".")
 
 
 class Sent:

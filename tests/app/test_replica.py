@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.views.replica import evaluations
-from app.visit import state
+from app.visit import known
 from tests.places import ROOT
 from traces.intake.ingest import ingest
 
@@ -157,7 +157,7 @@ def test_impossible_parallelism() -> None:
 
 
 def test_with_a_dataset(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(state.DATASET_VARIABLE, str(dataset))
+    monkeypatch.setenv(known.DATASET_VARIABLE, str(dataset))
     at = page().run()
     assert not at.exception
     assert not at.error

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from app.visit import sidebar
+from app.visit import guard, notices, question
 from app.widgets import figures, formats
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ TTLS_S = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 18
 MARKED_TTLS_S = (300.0, 3600.0)
 
 
-def _curve(asked: sidebar.Asked, axis: str, **points: Any) -> pl.DataFrame:
+def _curve(asked: question.Asked, axis: str, **points: Any) -> pl.DataFrame:
     from analysis.headline.curves import curve
 
     key = f"curve {asked.question!r} {axis} {sorted(points.items())!r}"
     return asked.desk.answer(key, lambda: curve(asked.desk.warehouse, asked.question, axis, **points))
 
 
-def _ceiling(asked: sidebar.Asked) -> float | None:
+def _ceiling(asked: question.Asked) -> float | None:
     frame = asked.desk.query("hit_rate", asked.question)
     rate: float | None = frame["ceiling"][0]
     return rate
@@ -43,7 +43,7 @@ def _largest(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(pl.col("group").is_in(kept))
 
 
-def _whole(asked: sidebar.Asked) -> pl.DataFrame:
+def _whole(asked: question.Asked) -> pl.DataFrame:
     """The curve of all together from where it leaves zero, two points at least.
 
     Below, a cache is too small to matter and the axis would be mostly empty.
@@ -89,15 +89,15 @@ def _marked() -> str:
 
 @st.fragment
 def _capacity(
-    asked: sidebar.Asked, axis: str, bytes_per_token: float | None, model: str, ceiling: float | None
+    asked: question.Asked, axis: str, bytes_per_token: float | None, model: str, ceiling: float | None
 ) -> None:
     """The slider, what it says at once, and the curve. Moving the slider runs only this."""
-    with sidebar.guarded():
+    with guard.guarded():
         _at_capacity(asked, axis, bytes_per_token, model, ceiling)
 
 
 def _at_capacity(
-    asked: sidebar.Asked, axis: str, bytes_per_token: float | None, model: str, ceiling: float | None
+    asked: question.Asked, axis: str, bytes_per_token: float | None, model: str, ceiling: float | None
 ) -> None:
     import polars as pl
 
@@ -153,40 +153,49 @@ def _at_capacity(
             frame, ceiling, (chosen * block, rate), bytes_per_token, st.session_state.get("replica-mark")
         ), frame,
         f"Hit rate over capacity; {formats.rate(rate)} at {written(chosen)}, ceiling {formats.rate(ceiling)}",
-        asked, "lru_curve", asked.command("curve", *([] if axis == "all" else ["--by", axis]), "--json"),
+        asked.source("lru_curve", "curve", *([] if axis == "all" else ["--by", axis]), "--json"),
         f"Exact at every point. The dashed line is the ceiling of all together. {model}{_marked()}",
     )  # fmt: skip
 
 
-def _ttl(asked: sidebar.Asked, axis: str, ceiling: float | None) -> None:
+def _ttl(asked: question.Asked, axis: str, ceiling: float | None) -> None:
     import polars as pl
 
     from app.widgets import curve_charts
 
     st.subheader("Hit rate over time to live", anchor=False)
-    with sidebar.guarded():
+    with guard.guarded():
         frame = _curve(asked, "all", ttl_s=list(TTLS_S))
         if axis != "all":
             frame = pl.concat([_largest(_curve(asked, axis, ttl_s=list(TTLS_S))), frame])
         figures.figure(
-            "ttl", "", curve_charts.ttl_lines(frame, ceiling, MARKED_TTLS_S), frame,
-            "Hit rate of an unbounded cache over its time to live", asked, "ttl_curve",
-            asked.command("curve", "--ttl", ",".join(f"{t:g}" for t in TTLS_S),
-                          *([] if axis == "all" else ["--by", axis]), "--json"),
+            "ttl",
+            "",
+            curve_charts.ttl_lines(frame, ceiling, MARKED_TTLS_S),
+            frame,
+            "Hit rate of an unbounded cache over its time to live",
+            asked.source(
+                "ttl_curve",
+                "curve",
+                "--ttl",
+                ",".join(f"{t:g}" for t in TTLS_S),
+                *([] if axis == "all" else ["--by", axis]),
+                "--json",
+            ),
             "An unbounded cache that forgets what was not used for so long. The marks are 5 minutes and 1 hour, which "
             "providers offer.",
-        )  # fmt: skip
+        )
 
 
 @st.fragment
-def _tiers(asked: sidebar.Asked, axis: str, bytes_per_token: float | None) -> None:
+def _tiers(asked: question.Asked, axis: str, bytes_per_token: float | None) -> None:
     """Two sliders and where tokens are found. Moving one runs only this."""
     st.subheader("Hit rate of two tiers", anchor=False)
-    with sidebar.guarded():
+    with guard.guarded():
         _at_tiers(asked, axis, bytes_per_token)
 
 
-def _at_tiers(asked: sidebar.Asked, axis: str, bytes_per_token: float | None) -> None:
+def _at_tiers(asked: question.Asked, axis: str, bytes_per_token: float | None) -> None:
     import polars as pl
 
     from app.widgets import curve_charts
@@ -236,18 +245,24 @@ def _at_tiers(asked: sidebar.Asked, axis: str, bytes_per_token: float | None) ->
     )  # fmt: skip
     frame = pl.concat([tiers, beyond, new])
     figures.figure(
-        "tiers", "", curve_charts.tier_bars(frame), frame, "Share of prompt tokens found in each tier", asked, "tiers",
-        asked.command("curve", "--tiers", f"{first},{second}", *([] if axis == "all" else ["--by", axis]), "--json"),
+        "tiers",
+        "",
+        curve_charts.tier_bars(frame),
+        frame,
+        "Share of prompt tokens found in each tier",
+        asked.source(
+            "tiers", "curve", "--tiers", f"{first},{second}", *([] if axis == "all" else ["--by", axis]), "--json"
+        ),
         f"Where a prompt's tokens are found if what leaves GPU memory ({written(first)}) moves to host memory "
         f"({written(second)}). New: never seen before.",
-    )  # fmt: skip
+    )
 
 
-with sidebar.page(LEAD):
+with guard.page(LEAD):
     from analysis.store.question import NeedsArrivals
 
-    asked = sidebar.ask()
-    sidebar.facts_line(asked)
+    asked = question.ask()
+    notices.facts_line(asked)
     ceiling = _ceiling(asked)
     if ceiling is None:
         st.info(
@@ -261,7 +276,7 @@ with sidebar.page(LEAD):
         asked.desk.warehouse.need_times(asked.desk.warehouse.prepare(asked.question), "a cache")
     except NeedsArrivals:
         st.metric("Ceiling, whatever the order", formats.rate(ceiling), border=True, width=300)
-        sidebar.suggest_arrivals()
+        notices.suggest_arrivals()
         st.stop()
     if ceiling == 0:
         st.info(

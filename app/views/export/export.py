@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from app.visit import sidebar
+from app.visit import guard, notices, question
 from app.widgets import formats
 
 LEAD = (
@@ -33,7 +33,7 @@ class _Made(NamedTuple):
     commands: list[str]
 
 
-def _make(asked: sidebar.Asked, to: str, scaling: Any) -> _Made:
+def _make(asked: question.Asked, to: str, scaling: Any) -> _Made:
     from analysis.export.planners import target
     from analysis.export.write import export
 
@@ -49,7 +49,7 @@ def _make(asked: sidebar.Asked, to: str, scaling: Any) -> _Made:
     return _Made(name, data, size, preview, written.records, written.notes, commands)
 
 
-def _block(asked: sidebar.Asked, to: str) -> int | None:
+def _block(asked: question.Asked, to: str) -> int | None:
     from analysis.export.planners import target
 
     return None if target(to).block is not None else asked.question.block_size
@@ -102,7 +102,7 @@ def _choose() -> tuple[str, Any]:
     return to, Scaling(rate=float(faster), sessions=kept, context_cap=longest)
 
 
-def _command(asked: sidebar.Asked, to: str, scaling: Any) -> str:
+def _command(asked: question.Asked, to: str, scaling: Any) -> str:
     """The command line that writes the same."""
     words = ["tracetower export", asked.known.name, f"--to {to}", f"-o {to}", f"--arrivals {asked.question.arrivals}"]
     if asked.question.window != "all":
@@ -120,9 +120,9 @@ def _command(asked: sidebar.Asked, to: str, scaling: Any) -> str:
     return " ".join(words)
 
 
-with sidebar.page(LEAD):
-    asked = sidebar.ask()
-    sidebar.facts_line(asked)
+with guard.page(LEAD):
+    asked = question.ask()
+    notices.facts_line(asked)
     to, scaling = _choose()
     scaling = scaling._replace(
         arrivals=asked.question.arrivals, window=asked.question.window, where=asked.question.where

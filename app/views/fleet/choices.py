@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import streamlit as st
 
-from app.visit import sidebar
 from app.widgets import formats
+from app.widgets.plain_text import markdown
 
 if TYPE_CHECKING:
     from analysis.fleet.routed_trace import Routed
@@ -246,7 +246,7 @@ def fleet_name(row: dict[str, Any]) -> str:
 
 def refused(error: Exception) -> None:
     """Show why nothing was run."""
-    st.error(sidebar.plain(str(error)), icon=":material/error:")
+    st.error(markdown(str(error)), icon=":material/error:")
 
 
 def _joined(text: str) -> str:

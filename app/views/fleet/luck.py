@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from app.views.replica import pieces
-from app.visit import sidebar
+from app.visit import guard
 from app.widgets import figures, formats
+from app.widgets.plain_text import markdown
 
 if TYPE_CHECKING:
     from analysis.fleet.placement import Placement
@@ -37,7 +38,7 @@ def draw(replicas: int, each: int, rows: Sequence[dict[str, Any]] = ()) -> None:
         "Sessions placed uniformly at random, exactly: no trace, no policy. A policy that is no more even than this "
         "adds nothing to luck."
     )
-    with sidebar.guarded():
+    with guard.guarded():
         a, b = st.columns(2)
         c, d = st.columns(2)
         n = int(a.number_input("Replicas", 1, 500, replicas, key=f"luck-n-{replicas}"))
@@ -121,7 +122,7 @@ def _verdict(rows: Sequence[dict[str, Any]]) -> None:
         value = row["vmr_running_requests"]
         side = "More even than luck" if value < low else "Like luck" if value <= high else "Less even than luck"
         sides[side].append(f"{row['policy']} {value:.2f}")
-    lines = [f"- **{side}**: {sidebar.plain(', '.join(names))}" for side, names in sides.items() if names]
+    lines = [f"- **{side}**: {markdown(', '.join(names))}" for side, names in sides.items() if names]
     st.markdown("\n".join(lines))
     st.caption(
         f"Against the band of one look at {known[0]['replicas']:.0f} replicas, {low:.2f} to {high:.2f}. The policies' "

@@ -5,30 +5,30 @@ from __future__ import annotations
 import streamlit as st
 
 from app.views.fleet import choices, luck, results, runs
-from app.visit import sidebar
+from app.visit import guard, notices, question
 
 LEAD = "Which routing policy, how many replicas, and does one drown? The whole trace is replayed over each fleet."
 
 
-def _asked() -> sidebar.Asked:
+def _asked() -> question.Asked:
     """What the sidebar asks, of the whole trace: replicas serve all of it."""
-    asked = sidebar.ask()
+    asked = question.ask()
     if not asked.question.where and asked.question.window == "all":
-        sidebar.facts_line(asked)
+        notices.facts_line(asked)
         return asked
     whole = asked._replace(question=asked.question._replace(where=(), window="all"), selected=asked.total)
-    sidebar.facts_line(whole)
+    notices.facts_line(whole)
     st.caption("Replicas serve the whole trace: the filters and the window on the left do not apply here.")
     return whole
 
 
-def _draw(asked: sidebar.Asked) -> None:
+def _draw(asked: question.Asked) -> None:
     from analysis.store.question import NeedsArrivals
 
     try:
         routed = runs.routed_of(asked)
     except NeedsArrivals:
-        sidebar.suggest_arrivals()
+        notices.suggest_arrivals()
         luck.draw(50, 5)
         return
     sent = choices.form(runs.durations_known(asked))
@@ -49,9 +49,9 @@ def _draw(asked: sidebar.Asked) -> None:
     results.draw(asked, run)
 
 
-with sidebar.page(LEAD):
-    if sidebar.opened() is None:
-        sidebar.nothing_open()
+with guard.page(LEAD):
+    if question.opened() is None:
+        notices.nothing_open()
         luck.draw(50, 5)
     else:
         _draw(_asked())

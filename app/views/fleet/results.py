@@ -8,13 +8,14 @@ import streamlit as st
 
 from app.views.fleet import charts, choices, luck, table
 from app.views.fleet.runs import Run
-from app.visit import sidebar
+from app.visit import guard
 from app.widgets import figures, formats
+from app.widgets.plain_text import markdown
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from app.visit.sidebar import Asked
+    from app.visit.question import Asked
 
 Row = dict[str, Any]
 
@@ -43,12 +44,12 @@ def draw(asked: Asked, run: Run) -> None:
     once = [row for cell, row in zip(run.cells, rows, strict=True) if cell == alike(cell)]
     table.events([row for row in once if choices.fleet_name(row) == fleet])
     left, right = st.columns([3, 2], gap="large")
-    with left, sidebar.guarded():
+    with left, guard.guarded():
         _frontier(asked, run, edge, of)
     with right:
         running = of[0]["mean_running_requests"]
         luck.draw(fleets[fleet][0], max(1, min(200, round(running or 5))), of)
-    with sidebar.guarded():
+    with guard.guarded():
         _load(asked, run, fleets[fleet])
     if len({row["policy"] for row in of}) > 1:
         with st.expander("Paired differences between policies", icon=":material/difference:"):
@@ -64,7 +65,7 @@ def _headline(edge: list[Row]) -> None:
         return
     kept.sort(key=lambda row: row["vmr_running_requests"])
     words = [
-        f"**{sidebar.plain(row['policy'])}** ({formats.rate(row['hit_rate'])}, "
+        f"**{markdown(row['policy'])}** ({formats.rate(row['hit_rate'])}, "
         f"{formats.plain(row['vmr_running_requests'], 2)})"
         for row in kept
     ]
@@ -111,7 +112,7 @@ def _frontier(asked: Asked, run: Run, edge: list[Row], of: list[Row]) -> None:
 @st.fragment
 def _load(asked: Asked, run: Run, fleet: tuple[int, int | None]) -> None:
     """Requests in flight per replica over time, for one policy; choosing another runs only this."""
-    with sidebar.guarded():
+    with guard.guarded():
         _load_of(asked, run, fleet)
 
 
@@ -182,7 +183,7 @@ def _objective(asked: Asked, run: Run, rows: list[Row], order: list[str]) -> Non
     found = fleets(rows, Objective(p99, ttft, None if loss is None else loss / 100))
     least = smallest(found)
     if least:
-        words = ", ".join(sidebar.plain(row["policy"]) for row in least)
+        words = ", ".join(markdown(row["policy"]) for row in least)
         total = least[0]["total_tokens"]
         st.success(
             f"**{choices.fleet_name(least[0])}** is the smallest fleet here that keeps it, with {words}"
@@ -224,7 +225,7 @@ def _figures_of(row: Row) -> str:
 def _takeaway(key: str, rows: list[Row], asked: Asked, run: Run, chart: Any = None) -> None:
     """The row below a chart or table: files, definitions, and the command line that gives the same figures."""
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        figures.files(f"replicas-{key}", _flat(rows), asked, chart)
+        figures.files(f"replicas-{key}", _flat(rows), asked.known.name, chart)
         with st.popover("How is this computed?", type="tertiary", icon=":material/function:"):
             from analysis.fleet.load_figures import DEFINITION
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from analysis.fleet.routed_trace import Routed
     from analysis.fleet.routing import Cell
     from analysis.fleet.summary import Ran
-    from app.visit.sidebar import Asked
+    from app.visit.question import Asked
 
 
 class Run(NamedTuple):

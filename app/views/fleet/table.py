@@ -9,6 +9,7 @@ import streamlit as st
 
 from app.views.replica import pieces
 from app.widgets import formats
+from app.widgets.table import texts
 
 Row = dict[str, Any]
 
@@ -156,7 +157,7 @@ def pairs(found: Sequence[Row], seeds: int) -> None:
     def signed(value: float) -> str:
         return f"{value:+.2f}".replace("-", "−")
 
-    pieces.grid(
+    texts(
         {
             "a": [row["a"] for row in found],
             "b": [row["b"] for row in found],
@@ -178,7 +179,7 @@ def events(rows: Sequence[Row]) -> None:
     if not lines:
         return
     st.subheader("Events", anchor=False)
-    pieces.grid(
+    texts(
         {
             "Policy": [name for name, _, _ in lines],
             "Seed": [str(seed) for _, seed, _ in lines],

@@ -6,8 +6,10 @@ from typing import Any
 
 import streamlit as st
 
-from app.visit import sidebar
+from app.visit import guard, notices, question
 from app.widgets import figures, formats
+from app.widgets.plain_text import markdown
+from app.widgets.table import columns_of, table
 
 LEAD = "What these requests ask of a serving system, and how much of it a KV cache could reuse."
 MOST_TURNS = 300  # by up to six trajectory types a chart stays below its row limit
@@ -21,14 +23,14 @@ TYPES = {
 }
 
 
-def _report(asked: sidebar.Asked) -> tuple[dict[str, Any], dict[str, Any]]:
+def _report(asked: question.Asked) -> tuple[dict[str, Any], dict[str, Any]]:
     """(workload, hit_rate) of the report."""
     workload = asked.desk.query("workload", asked.question)
     rates = asked.desk.query("hit_rate", asked.question)
     return workload.row(0, named=True), rates.row(0, named=True)
 
 
-def _overlap(asked: sidebar.Asked) -> dict[str, Any]:
+def _overlap(asked: question.Asked) -> dict[str, Any]:
     row = asked.desk.query("overlap", asked.question).row(0, named=True)
     return row if row["prefix_tokens"] else dict.fromkeys(row)
 
@@ -116,7 +118,7 @@ def _headline(rates: dict[str, Any], workload: dict[str, Any], overlap: dict[str
         )
 
 
-def _trust(asked: sidebar.Asked, rates: dict[str, Any]) -> None:
+def _trust(asked: question.Asked, rates: dict[str, Any]) -> None:
     """What is estimated, inferred or unknown, and what it touches."""
     dataset = asked.desk.warehouse.dataset
     notes: list[str] = []
@@ -134,7 +136,7 @@ def _trust(asked: sidebar.Asked, rates: dict[str, Any]) -> None:
     if "tokenizer" in sources["lengths"].to_list():
         names = ", ".join(sources["tokenizer"].drop_nulls().unique().sort().to_list())
         notes.append(
-            f"**Estimated lengths**: some prompts were counted with the tokenizer {sidebar.plain(names)}, "
+            f"**Estimated lengths**: some prompts were counted with the tokenizer {markdown(names)}, "
             "because the source says no counts. Another model's own tokens differ."
         )
     if rates["ceiling"] is None:
@@ -158,7 +160,7 @@ def _trust(asked: sidebar.Asked, rates: dict[str, Any]) -> None:
         )
 
 
-def _by_type(asked: sidebar.Asked) -> None:
+def _by_type(asked: question.Asked) -> None:
     import polars as pl
 
     from app.widgets import charts
@@ -170,29 +172,32 @@ def _by_type(asked: sidebar.Asked) -> None:
         best = frame.drop_nulls("ceiling").sort("ceiling")
         words = ", ".join(f"{r['group']} {formats.rate(r['ceiling'])}" for r in best.iter_rows(named=True))
         figures.figure(
-            "by-type", "Ceiling by trajectory type", charts.ceiling_bars(frame), frame,
-            f"Ceiling by trajectory type: {words}", asked, "by_axis",
-            asked.command("report", "--by", "trajectory_type", "--json"),
+            "by-type",
+            "Ceiling by trajectory type",
+            charts.ceiling_bars(frame),
+            frame,
+            f"Ceiling by trajectory type: {words}",
+            asked.source("by_axis", "report", "--by", "trajectory_type", "--json"),
             "The most cache-hostile thing that happened in a session names its type."
             + (" The pink tick is the reported rate." if frame["reported"].null_count() < frame.height else ""),
-        )  # fmt: skip
+        )
     else:
         st.subheader("By trajectory type")
-    figures.table(
+    table(
         frame,
-        ["group", "requests", "sessions", "turns_mean", "input_tokens", "input_output_ratio", "missed_tokens",
-         "ceiling", "reported"],
-        first="Trajectory type", alt="Main figures by trajectory type",
+        columns_of(
+            "group", "requests", "sessions", "turns_mean", "input_tokens", "input_output_ratio", "missed_tokens",
+            "ceiling", "reported", first="Trajectory type",
+        ),
+        "Main figures by trajectory type",
     )  # fmt: skip
     if frame["ceiling"].null_count() == frame.height:
-        figures.downloads(
-            "by-type", frame, asked, "by_axis", asked.command("report", "--by", "trajectory_type", "--json")
-        )
+        figures.downloads("by-type", frame, asked.source("by_axis", "report", "--by", "trajectory_type", "--json"))
     with st.popover("What the types mean", type="tertiary", icon=":material/help:"):
         st.markdown("\n".join(f"- **{name}**: {meaning}" for name, meaning in TYPES.items()))
 
 
-def _turns(asked: sidebar.Asked) -> None:
+def _turns(asked: question.Asked) -> None:
     import polars as pl
 
     from app.widgets import charts
@@ -206,12 +211,12 @@ def _turns(asked: sidebar.Asked) -> None:
     figures.figure(
         "turns", "Turns of a session", charts.turn_bars(frame), frame,
         f"Main sessions by number of turns; most ({top['sessions']}) have {top['turns']}",
-        asked, "turn_bands", asked.command("query", "turn_bands", "axis=trajectory_type"),
+        asked.source("turn_bands", "query", "turn_bands", "axis=trajectory_type"),
         "Main sessions by how many requests they made.",
     )  # fmt: skip
 
 
-def _growth(asked: sidebar.Asked) -> None:
+def _growth(asked: question.Asked) -> None:
     from app.widgets import charts
 
     st.subheader("Context growth", anchor=False)
@@ -227,13 +232,12 @@ def _growth(asked: sidebar.Asked) -> None:
     figures.figure(
         "growth", "", charts.growth_lines(frame), frame,
         f"Median prompt length by turn, up to turn {frame['turn'].to_list()[-1]}",
-        asked, "context_growth",
-        asked.command("query", "context_growth", f"axis={by}", f"most_turns={MOST_TURNS}"),
+        asked.source("context_growth", "query", "context_growth", f"axis={by}", f"most_turns={MOST_TURNS}"),
         "Prompt length by turn: the median, and p10 to p90 as a band. Late turns rest on the few that get there.",
     )  # fmt: skip
 
 
-def _gaps(asked: sidebar.Asked) -> None:
+def _gaps(asked: question.Asked) -> None:
     from app.widgets import charts
 
     frame = asked.desk.query("gaps", asked.question)
@@ -244,12 +248,12 @@ def _gaps(asked: sidebar.Asked) -> None:
     total = int(frame["requests"].sum())
     figures.figure(
         "gaps", "Gaps between requests", charts.gap_bars(frame), frame,
-        f"{total} gaps between requests, by length and trigger", asked, "gaps", asked.command("query", "gaps"),
+        f"{total} gaps between requests, by length and trigger", asked.source("gaps", "query", "gaps"),
         "How long a session's prefix has to stay in the cache: from the end of a request to the session's next.",
     )  # fmt: skip
 
 
-def _transitions(asked: sidebar.Asked) -> None:
+def _transitions(asked: question.Asked) -> None:
     from app.widgets import charts
 
     frame = asked.desk.query("transitions", asked.question)
@@ -257,33 +261,32 @@ def _transitions(asked: sidebar.Asked) -> None:
         return
     figures.figure(
         "transitions", "What happened between requests", charts.transition_bars(frame), frame,
-        "Prompt tokens by transition, split into shared and new", asked, "transitions",
-        asked.command("query", "transitions"),
+        "Prompt tokens by transition, split into shared and new", asked.source("transitions", "query", "transitions"),
         "How each prompt relates to the earlier prompts of its session, and how many of its tokens were new.",
     )  # fmt: skip
-    figures.table(
-        frame, ["transition", "requests", "sessions", "prefix_tokens", "hit_rate"], alt="Requests by transition"
+    table(
+        frame, columns_of("transition", "requests", "sessions", "prefix_tokens", "hit_rate"), "Requests by transition"
     )
 
 
-with sidebar.page(LEAD):
-    asked = sidebar.ask()
-    sidebar.facts_line(asked)
+with guard.page(LEAD):
+    asked = question.ask()
+    notices.facts_line(asked)
     workload, rates = _report(asked)
     headline = st.container()
     trust = st.container()
-    with sidebar.guarded():
+    with guard.guarded():
         _by_type(asked)
-    with headline, sidebar.guarded():  # after the first chart: distinct tokens need a pass over the tree
+    with headline, guard.guarded():  # after the first chart: distinct tokens need a pass over the tree
         _headline(rates, workload, _overlap(asked))
     with trust:
         _trust(asked, rates)
     left, right = st.columns(2, gap="large")
-    with left, sidebar.guarded():
+    with left, guard.guarded():
         _turns(asked)
-    with right, sidebar.guarded():
+    with right, guard.guarded():
         _gaps(asked)
-    with sidebar.guarded():
+    with guard.guarded():
         _growth(asked)
-    with sidebar.guarded():
+    with guard.guarded():
         _transitions(asked)

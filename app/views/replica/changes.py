@@ -10,8 +10,9 @@ import streamlit as st
 from app.views.replica import evaluations, pieces
 from app.views.replica.choices import KV_DTYPES, Chosen
 from app.views.replica.speed import Load
-from app.visit import sidebar
 from app.widgets import formats
+from app.widgets.plain_text import markdown
+from app.widgets.table import texts
 
 if TYPE_CHECKING:
     from analysis.replica.changes import Change
@@ -43,7 +44,7 @@ def draw(chosen: Chosen, load: Load, workload: Workload | None) -> None:
 
 def _table(rows: list[Change], measured: bool = False) -> None:
     written = [WRITTEN[r.unit] for r in rows]
-    pieces.grid(
+    texts(
         {
             "": [r.quantity[:1].upper() + r.quantity[1:] for r in rows],
             "Before": [w(r.before) for r, w in zip(rows, written, strict=True)],
@@ -67,7 +68,7 @@ def _shown(make: Callable[[], list[Change]]) -> list[Change] | None:
     try:
         return make()
     except ValueError as error:
-        st.error(sidebar.plain(str(error)), icon=":material/error:")
+        st.error(markdown(str(error)), icon=":material/error:")
         return None
 
 
@@ -92,7 +93,7 @@ def _precision(chosen: Chosen, load: Load, runs: Any) -> None:
             return
         if pairs:
             for pair in pairs:
-                st.success(f"Evaluation: {sidebar.plain(pair.sentence())}", icon=":material/fact_check:")
+                st.success(f"Evaluation: {markdown(pair.sentence())}", icon=":material/fact_check:")
         else:
             st.warning(
                 f"Quality of {now} → {to}: **{NOT_EVALUATED}**."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import streamlit as st
 
-from app.visit import sidebar
+from app.widgets.plain_text import markdown
 
 if TYPE_CHECKING:
     from analysis.replica.kv_budget import Budget, Replica
@@ -91,7 +91,7 @@ def choose() -> Chosen | None:
         )  # fmt: skip
         budget = kv_budget(replica)
     except ValueError as error:
-        st.error(sidebar.plain(str(error)), icon=":material/error:")
+        st.error(markdown(str(error)), icon=":material/error:")
         return None
     flags = [f"--model {model.name if name != OWN else 'config.json'}", f"--gpu {gpu}", f"--tp {tp}"]
     flags += [f"--kv-dtype {dtype}"] if dtype != "bf16" else []
@@ -150,7 +150,7 @@ def _more() -> _More | None:
         try:
             sizes.append(_size(text))
         except ValueError as error:
-            st.error(sidebar.plain(str(error)), icon=":material/error:")
+            st.error(markdown(str(error)), icon=":material/error:")
             return None
     chosen = None if weights == PUBLISHED else str(weights)
     return _More(int(dp), int(dcp), chosen, share, *sizes)
@@ -182,5 +182,5 @@ def _model(name: str) -> Model | None:
     try:
         return model_from_text(text)
     except ValueError as error:
-        st.error(sidebar.plain(str(error)), icon=":material/error:")
+        st.error(markdown(str(error)), icon=":material/error:")
         return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from app.visit import sidebar
+from app.widgets.plain_text import markdown
 
 if TYPE_CHECKING:
     from analysis.replica.evaluation import Comparison, Score
@@ -54,7 +54,7 @@ def _imported(change: str) -> list[Comparison]:
     try:
         return compare_scores(read_scores(logs[0]), read_scores(logs[1]))
     except ValueError as error:
-        st.error(sidebar.plain(str(error)), icon=":material/error:")
+        st.error(markdown(str(error)), icon=":material/error:")
         return []
 
 

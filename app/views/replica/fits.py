@@ -6,8 +6,9 @@ import streamlit as st
 
 from app.views.replica import charts, pieces
 from app.views.replica.choices import Chosen
-from app.visit import sidebar
 from app.widgets import figures, formats
+from app.widgets.plain_text import markdown
+from app.widgets.table import texts
 
 
 def draw(chosen: Chosen) -> None:
@@ -62,9 +63,9 @@ def draw(chosen: Chosen) -> None:
         f"free for the KV cache {formats.size(b.free_bytes_per_gpu)}",
     )  # fmt: skip
     for note in budget_notes(b):
-        st.caption(f":material/info: {sidebar.plain(note)}")
+        st.caption(f":material/info: {markdown(note)}")
     with st.expander("Every step, in bytes", icon=":material/format_list_numbered:"):
-        pieces.grid(
+        texts(
             {
                 "Step, each GPU": [s.name for s in b.steps],
                 "Bytes": [formats.count(s.bytes).replace("-", "−") for s in b.steps],

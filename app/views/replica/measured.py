@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from app.visit import sidebar
+from app.visit import question
 from app.widgets import formats
+from app.widgets.plain_text import markdown
 
 if TYPE_CHECKING:
     from analysis.replica.calibration import Calibration
@@ -17,7 +18,7 @@ NEEDS = 20
 """Requests with TTFT and cache reads from which a trace can calibrate."""
 
 
-def assumptions(service: Service, asked: sidebar.Asked | None) -> Assumptions:
+def assumptions(service: Service, asked: question.Asked | None) -> Assumptions:
     """Draw the bands and the measurements that replace them.
 
     Raises:
@@ -74,7 +75,7 @@ def _prefill(found: Assumptions, service: Service) -> Assumptions:
             found = with_prefill(found, service, measured)
             _say("MFU", found.mfu[0], measured)
         except ValueError as error:
-            st.error(sidebar.plain(str(error)), icon=":material/error:")
+            st.error(markdown(str(error)), icon=":material/error:")
     return found
 
 
@@ -91,11 +92,11 @@ def _decode(found: Assumptions, service: Service) -> Assumptions:
             found = with_decode(found, service, measured)
             _say("Share of the HBM bandwidth", found.bandwidth_efficiency[0], measured)
         except ValueError as error:
-            st.error(sidebar.plain(str(error)), icon=":material/error:")
+            st.error(markdown(str(error)), icon=":material/error:")
     return found
 
 
-def _from_trace(found: Assumptions, service: Service, asked: sidebar.Asked) -> Assumptions:
+def _from_trace(found: Assumptions, service: Service, asked: question.Asked) -> Assumptions:
     from analysis.replica.measured import prefill_from_trace, with_prefill
 
     timed = asked.desk.answer(
@@ -118,7 +119,7 @@ def _from_trace(found: Assumptions, service: Service, asked: sidebar.Asked) -> A
             found = with_prefill(found, service, measured)
             _say("MFU", found.mfu[0], measured)
         except ValueError as error:
-            st.error(sidebar.plain(str(error)), icon=":material/error:")
+            st.error(markdown(str(error)), icon=":material/error:")
     return found
 
 

@@ -1,9 +1,8 @@
-"""Small pieces of the page Replica: bands, formulas behind a figure, tables."""
+"""Small pieces of the page Replica: bands, and the formulas of a figure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import streamlit as st
 
@@ -49,9 +48,3 @@ def behind(label: str, formulas: Sequence[tuple[str, str]], command: str = "", n
         if command:
             st.markdown("The same on the command line:")
             st.code(command, language="bash", wrap_lines=True)
-
-
-def grid(columns: dict[str, Sequence[Any]], alt: str, numbers: Sequence[str] = ()) -> None:
-    """A small table of texts; the columns named in `numbers` are set to the right."""
-    config = {name: st.column_config.TextColumn(alignment="right" if name in numbers else "left") for name in columns}
-    st.dataframe({k: list(v) for k, v in columns.items()}, hide_index=True, column_config=config, alt=alt)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from app.views.replica import changes, choices, fits, sessions, speed
-from app.visit import sidebar
+from app.visit import guard, notices, question
 
 if TYPE_CHECKING:
     from analysis.replica.workload import Workload
@@ -17,20 +17,20 @@ LEAD = (
 )
 
 
-def _workload(asked: sidebar.Asked) -> Workload:
+def _workload(asked: question.Asked) -> Workload:
     from analysis.replica.workload import workload_of
 
     return asked.desk.answer(f"workload {asked.question!r}", lambda: workload_of(asked.desk.warehouse, asked.question))
 
 
-with sidebar.page(LEAD):
-    asked: sidebar.Asked | None = None
+with guard.page(LEAD):
+    asked: question.Asked | None = None
     workload: Workload | None = None
     st.session_state.pop("replica-mark", None)
-    with sidebar.guarded():  # a dataset that cannot be read takes nothing from the arithmetic
-        if sidebar.opened() is not None:
-            asked = sidebar.ask()
-            sidebar.facts_line(asked)
+    with guard.guarded():  # a dataset that cannot be read takes nothing from the arithmetic
+        if question.opened() is not None:
+            asked = question.ask()
+            notices.facts_line(asked)
             workload = _workload(asked)
     if asked is None:
         st.caption(

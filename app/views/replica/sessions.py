@@ -10,7 +10,7 @@ import streamlit as st
 
 from app.views.replica import charts, pieces
 from app.views.replica.choices import Chosen
-from app.visit import sidebar
+from app.visit import notices, question
 from app.widgets import figures, formats
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ FORMULA = (
 CODE = "windows and recurrent states are counted per sequence; derived from the layouts above"
 
 
-def draw(chosen: Chosen, asked: sidebar.Asked | None, workload: Workload | None) -> None:
+def draw(chosen: Chosen, asked: question.Asked | None, workload: Workload | None) -> None:
     """Sessions at typical contexts, the line over all contexts, and with a dataset the capacity curve."""
     from analysis.replica.kv_budget import budget_ends
 
@@ -52,7 +52,7 @@ def draw(chosen: Chosen, asked: sidebar.Asked | None, workload: Workload | None)
         _capacity(chosen, asked, workload)
 
 
-def _dataset(asked: sidebar.Asked | None) -> list[str]:
+def _dataset(asked: question.Asked | None) -> list[str]:
     """The dataset's options of kv-budget, which knows no filter and no window."""
     if asked is None:
         return []
@@ -106,7 +106,7 @@ def _line(chosen: Chosen, ends: tuple[Any, Any], marks: list[tuple[str, float]],
     )
 
 
-def _capacity(chosen: Chosen, asked: sidebar.Asked, workload: Workload) -> None:
+def _capacity(chosen: Chosen, asked: question.Asked, workload: Workload) -> None:
     import polars as pl
 
     from analysis.headline.curves import curve
@@ -116,7 +116,7 @@ def _capacity(chosen: Chosen, asked: sidebar.Asked, workload: Workload) -> None:
 
     if workload.runs is None:
         if workload.note:
-            sidebar.suggest_arrivals()
+            notices.suggest_arrivals()
         else:
             st.info("This trace does not say what prompts share, so there is no hit rate.", icon=":material/info:")
         return
@@ -166,8 +166,11 @@ def _capacity(chosen: Chosen, asked: sidebar.Asked, workload: Workload) -> None:
     frame = frame.filter(pl.col("hit_tokens") >= 0.01 * pl.col("hit_tokens").max())  # below, the axis is mostly empty
     each = gib * (1 << 30) / tokens if tokens else None
     figures.figure(
-        "replica-capacity", "",
-        capacity_lines(frame, ceiling, None, each, placed), frame,
-        f"Hit rate over capacity with this replica marked: {formats.rate(rate)} at {where}", asked, "lru_curve",
-        asked.command("curve", "--json"), f"Hit rate over the capacity of one replica. Marked: {where}.",
-    )  # fmt: skip
+        "replica-capacity",
+        "",
+        capacity_lines(frame, ceiling, None, each, placed),
+        frame,
+        f"Hit rate over capacity with this replica marked: {formats.rate(rate)} at {where}",
+        asked.source("lru_curve", "curve", "--json"),
+        f"Hit rate over the capacity of one replica. Marked: {where}.",
+    )

@@ -9,8 +9,10 @@ import streamlit as st
 
 from app.views.replica import charts, measured, pieces
 from app.views.replica.choices import Chosen
-from app.visit import sidebar
+from app.visit import question
 from app.widgets import figures, formats
+from app.widgets.plain_text import markdown
+from app.widgets.table import texts
 
 if TYPE_CHECKING:
     from analysis.replica.interactivity import Service
@@ -37,7 +39,7 @@ class Load(NamedTuple):
         return self.context + self.output / 2
 
 
-def draw(chosen: Chosen, asked: sidebar.Asked | None, workload: Workload | None, rate: float | None) -> Load | None:
+def draw(chosen: Chosen, asked: question.Asked | None, workload: Workload | None, rate: float | None) -> Load | None:
     """Inputs, bands, the concurrency chart and the closed loop; what was asked, for the changes below."""
     st.subheader("How fast?", anchor=False)
     st.caption(f"{ESTIMATE} Ratios are sturdier than seconds.")
@@ -49,12 +51,12 @@ def draw(chosen: Chosen, asked: sidebar.Asked | None, workload: Workload | None,
         _concurrency(chosen, load)
         _closed_loop(chosen, load, workload)
     except ValueError as error:
-        st.error(sidebar.plain(str(error)), icon=":material/error:")
+        st.error(markdown(str(error)), icon=":material/error:")
         return None
     return load
 
 
-def _load(chosen: Chosen, asked: sidebar.Asked | None, workload: Workload | None, rate: float | None) -> Load | None:
+def _load(chosen: Chosen, asked: question.Asked | None, workload: Workload | None, rate: float | None) -> Load | None:
     from analysis.replica.interactivity import Service
     from analysis.replica.speculation import Speculation
 
@@ -98,7 +100,7 @@ def _load(chosen: Chosen, asked: sidebar.Asked | None, workload: Workload | None
         draft = Speculation(accept, cost, None if verify is None else int(verify)) if accept > 1 else None
         found = measured.assumptions(service, asked)
     except ValueError as error:
-        st.error(sidebar.plain(str(error)), icon=":material/error:")
+        st.error(markdown(str(error)), icon=":material/error:")
         return None
     service = dataclasses.replace(service, assumptions=found)
     return Load(service, int(context), int(output), percent / 100, int(batch), draft)
@@ -228,7 +230,7 @@ def _closed_loop(chosen: Chosen, load: Load, workload: Workload | None) -> None:
             for n in BATCHES
         ]
         fits = chosen.budget.sessions(load.context + load.output)
-        pieces.grid(
+        texts(
             {
                 "Sessions": [formats.count(n) for n, _ in rows],
                 "Requests a second": [f"{p.requests_per_s:.3g}" for _, p in rows],

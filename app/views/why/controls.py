@@ -10,7 +10,7 @@ from app.widgets import formats
 
 if TYPE_CHECKING:
     from analysis.why.caches.cache import Cache
-    from app.visit.sidebar import Asked
+    from app.visit.question import Asked
 
 AXES = (
     "all", "trajectory_type", "role", "transition", "transition_detail", "trigger", "work", "model", "agent", "source",

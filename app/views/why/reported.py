@@ -8,11 +8,11 @@ import streamlit as st
 
 from app.views.why.tables import answer
 from app.widgets import figures, formats
-from app.widgets.grid import Heading, grid, interval
+from app.widgets.table import Column, interval, table
 
 if TYPE_CHECKING:
     from analysis.why.misses import Misses
-    from app.visit.sidebar import Asked
+    from app.visit.question import Asked
 
 CAUSE_NAMES = {"ttl_5m": "TTL, over 5 min", "ttl_1h": "TTL, over 1 h", "unobserved_head": "unseen head"}
 MOST = 200
@@ -45,13 +45,13 @@ def provider(asked: Asked, found: Misses, flags: list[str]) -> None:
         "Achievable: shared with an earlier prompt, to the token. The gap is what was lost, less what was read above "
         "what is known to be shared: a counting problem, or a head that is not in the files. It is not clamped."
     )
-    grid(
+    table(
         shown[:MOST],
         [
-            Heading("name", str(axis).capitalize()), Heading("requests", "Requests", formats.count),
-            Heading("achievable_rate", "Achievable", formats.rate), Heading("achievable", "95 % interval"),
-            Heading("reported_rate", "Reported", formats.rate), Heading("reported", "95 %, reported"),
-            Heading("gap_rate", "Gap", formats.points),
+            Column("name", str(axis).capitalize()), Column("requests", "Requests", formats.count),
+            Column("achievable_rate", "Achievable", formats.rate), Column("achievable", "95 % interval"),
+            Column("reported_rate", "Reported", formats.rate), Column("reported", "95 %, reported"),
+            Column("gap_rate", "Gap", formats.points),
         ], "Reported against achievable",
     )  # fmt: skip
     _tokens(shown[:MOST], str(axis), causes, reasons)
@@ -62,9 +62,10 @@ def provider(asked: Asked, found: Misses, flags: list[str]) -> None:
     import polars as pl
 
     flat = pl.DataFrame(shown, infer_schema_length=None).drop("name", "achievable", "reported")
-    command = asked.command("misses", *flags, "--by", str(axis), "--show", "reported", "--json")
     lines = "\n".join(f"- **{_named(name)}**: {text}" for name, text in {**CAUSES, **ABOVE_REASONS}.items())
-    figures.downloads("reported", flat, asked, "", command, means=f"The first that fits, in this order:\n\n{lines}")
+    means = f"The first that fits, in this order:\n\n{lines}"
+    source = asked.source("", "misses", *flags, "--by", str(axis), "--show", "reported", "--json", means=means)
+    figures.downloads("reported", flat, source)
     _survival(asked)
 
 
@@ -77,13 +78,13 @@ def _tokens(rows: list[dict[str, Any]], axis: str, causes: list[str], reasons: l
     st.caption(
         "The gap in tokens: what was not read, by cause, and what was read above what is known to be shared, by why."
     )
-    grid(
+    table(
         rows,
         [
-            Heading("name", axis.capitalize()), Heading("gap_tokens", "Gap", formats.tokens),
-            *(Heading(f"lost {c}", _capital(_named(c)), formats.tokens, CAUSES.get(c)) for c in causes),
-            *(Heading(f"above {r}", f"Above: {_named(r)}", formats.tokens, ABOVE_REASONS.get(r)) for r in reasons),
-            *([Heading("above_ceiling_requests", "Requests above", formats.count)] if reasons else []),
+            Column("name", axis.capitalize()), Column("gap_tokens", "Gap", formats.tokens),
+            *(Column(f"lost {c}", _capital(_named(c)), formats.tokens, CAUSES.get(c)) for c in causes),
+            *(Column(f"above {r}", f"Above: {_named(r)}", formats.tokens, ABOVE_REASONS.get(r)) for r in reasons),
+            *([Column("above_ceiling_requests", "Requests above", formats.count)] if reasons else []),
         ], "The gap in tokens by cause",
     )  # fmt: skip
 
@@ -129,13 +130,13 @@ def _survival(asked: Asked) -> None:
     if frame.is_empty():
         return
     st.caption("How often the provider's cache outlived the time to the session's next request:")
-    grid(
+    table(
         [{**row, "rate": row["survived"] / row["pairs"]} for row in frame.to_dicts()],
         [
-            Heading("gap", "Time between"), Heading("pairs", "Requests", formats.count),
-            Heading("survived", "Survived", formats.count, "Read at least 90 % of what the last one left."),
-            Heading("rate", "Share", formats.rate), Heading("whole", "Read all of it", formats.count),
-            Heading("lost_tokens", "Tokens lost", formats.tokens),
+            Column("gap", "Time between"), Column("pairs", "Requests", formats.count),
+            Column("survived", "Survived", formats.count, "Read at least 90 % of what the last one left."),
+            Column("rate", "Share", formats.rate), Column("whole", "Read all of it", formats.count),
+            Column("lost_tokens", "Tokens lost", formats.tokens),
         ], "Survival of the provider's cache",
     )  # fmt: skip
-    figures.downloads("survival", frame, asked, "cache_survival", asked.command("query", "cache_survival"))
+    figures.downloads("survival", frame, asked.source("cache_survival", "query", "cache_survival"))

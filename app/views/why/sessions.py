@@ -8,11 +8,11 @@ import streamlit as st
 
 from app.views.why.tables import answer
 from app.widgets import figures, formats
-from app.widgets.grid import Heading, grid
+from app.widgets.table import Column, table
 
 if TYPE_CHECKING:
     from analysis.why.misses import Misses
-    from app.visit.sidebar import Asked
+    from app.visit.question import Asked
 
 MOST = 100
 SHORT = {
@@ -52,12 +52,12 @@ def sessions(asked: Asked, found: Misses, flags: list[str]) -> None:
         st.info("Nothing is lost that a session, a cache or the provider could bring back.", icon=":material/check:")
         return
     st.caption("What would bring back how many tokens, in the cache asked for above and as the provider reports.")
-    grid(
+    table(
         [{**row, "name": SHORT[row["remedy"]]} for row in totals],
         [
-            Heading("name", "Remedy"), Heading("lost_tokens", "Tokens lost", formats.tokens),
-            Heading("requests", "Requests", formats.count), Heading("sessions", "Sessions", formats.count),
-            Heading("meaning", "What brings them back"),
+            Column("name", "Remedy"), Column("lost_tokens", "Tokens lost", formats.tokens),
+            Column("requests", "Requests", formats.count), Column("sessions", "Sessions", formats.count),
+            Column("meaning", "What brings them back"),
         ], "Tokens lost by remedy",
     )  # fmt: skip
     if frame.is_empty():
@@ -80,20 +80,20 @@ def sessions(asked: Asked, found: Misses, flags: list[str]) -> None:
     ]
     if shown.height > MOST:
         st.caption(f"The first {MOST} of {formats.count(shown.height)} sessions; all are in the files below.")
-    grid(
+    table(
         rows,
         [
-            Heading("session_id", "Session", str), Heading("input", "From"), Heading("trajectory_type", "Type"),
-            Heading("requests", "Requests", formats.count),
-            Heading("lost_tokens", "Tokens lost", formats.tokens), Heading("what", "Most comes back by"),
-            Heading("hit_rate", "Hit rate", formats.rate, "In the cache asked for above."),
-            Heading("reported_rate", "Reported", formats.rate, "What the provider reports, of the same prompts."),
-            *(Heading(name, COLUMNS[name], formats.tokens, f"Tokens: {REMEDIES[name]}.") for name in present),
+            Column("session_id", "Session", str), Column("input", "From"), Column("trajectory_type", "Type"),
+            Column("requests", "Requests", formats.count),
+            Column("lost_tokens", "Tokens lost", formats.tokens), Column("what", "Most comes back by"),
+            Column("hit_rate", "Hit rate", formats.rate, "In the cache asked for above."),
+            Column("reported_rate", "Reported", formats.rate, "What the provider reports, of the same prompts."),
+            *(Column(name, COLUMNS[name], formats.tokens, f"Tokens: {REMEDIES[name]}.") for name in present),
         ], "Sessions by tokens lost",
     )  # fmt: skip
     only = ["--remedy", chosen] if chosen in present else []
-    command = asked.command("misses", *flags, "--show", "sessions", *only, "--json")
-    figures.downloads("missing-sessions", shown, asked, "", command, means=MEANS)
+    source = asked.source("", "misses", *flags, "--show", "sessions", *only, "--json", means=MEANS)
+    figures.downloads("missing-sessions", shown, source)
 
 
 def _names(asked: Asked) -> dict[str, str]:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from app.widgets import figures, formats
-from app.widgets.grid import Heading, exact_rate, grid, interval
+from app.widgets.table import Column, exact_rate, interval, table
 
 if TYPE_CHECKING:
     from analysis.why.misses import Misses
-    from app.visit.sidebar import Asked
+    from app.visit.question import Asked
 
 SMALL_SESSIONS = 20
 WHAT_IFS = {
@@ -58,21 +58,21 @@ def transitions(asked: Asked, found: Misses, flags: list[str]) -> None:
         }
         for row in frame.to_dicts()
     ]
-    grid(
+    table(
         rows,
         [
-            Heading("name", "Transition"), Heading("requests", "Requests", formats.count),
-            Heading("sessions", "Sessions", formats.count), Heading("prefix_tokens", "Prompt tokens", formats.tokens),
-            Heading("rate", "Hit rate", formats.rate), Heading("lost_tokens", "Tokens lost", formats.tokens),
-            Heading("losing_requests", "Requests that lose", formats.count),
+            Column("name", "Transition"), Column("requests", "Requests", formats.count),
+            Column("sessions", "Sessions", formats.count), Column("prefix_tokens", "Prompt tokens", formats.tokens),
+            Column("rate", "Hit rate", formats.rate), Column("lost_tokens", "Tokens lost", formats.tokens),
+            Column("losing_requests", "Requests that lose", formats.count),
         ], "Transitions and what each loses",
     )  # fmt: skip
-    command = asked.command("misses", *flags, "--show", "transitions", "--json")
     means = (
         "Transitions as the README defines them, with starts split into warm and cold, sub-agents and side requests, "
         "and changes of model apart. Pick *transition, in detail* above for where the tokens of each went."
     )
-    figures.downloads("transitions", frame, asked, "", command, means=means)
+    source = asked.source("", "misses", *flags, "--show", "transitions", "--json", means=means)
+    figures.downloads("transitions", frame, source)
 
 
 def divergences(asked: Asked) -> None:
@@ -100,27 +100,28 @@ def divergences(asked: Asked) -> None:
         }
         for row in found
     ]
-    grid(
+    table(
         rows,
         [
-            Heading("name", "What changes"), Heading("part", "In"),
-            Heading("lost_tokens", "Tokens lost", formats.tokens), Heading("requests", "Requests", formats.count),
-            Heading("sessions", "Sessions", formats.count), Heading("few", "Few"),
-            Heading("message", "Message", formats.count, "Which message part it is in (median), the first being 1."),
-            Heading("start_token_p50", "At token", formats.count, "Where the prompts part (median)."),
-            Heading("same_place_requests", "At the same place", formats.count, "Requests at the commonest place."),
-            Heading("what_if_removed", "If removed", exact_rate),
-            Heading("what_if_constant", "If constant", exact_rate),
-            Heading("what_if_moved_to_end", "If at the end", exact_rate),
+            Column("name", "What changes"), Column("part", "In"),
+            Column("lost_tokens", "Tokens lost", formats.tokens), Column("requests", "Requests", formats.count),
+            Column("sessions", "Sessions", formats.count), Column("few", "Few"),
+            Column("message", "Message", formats.count, "Which message part it is in (median), the first being 1."),
+            Column("start_token_p50", "At token", formats.count, "Where the prompts part (median)."),
+            Column("same_place_requests", "At the same place", formats.count, "Requests at the commonest place."),
+            Column("what_if_removed", "If removed", exact_rate),
+            Column("what_if_constant", "If constant", exact_rate),
+            Column("what_if_moved_to_end", "If at the end", exact_rate),
         ], "Divergences",
     )  # fmt: skip
     if any(row["sessions"] < SMALL_SESSIONS for row in found):
         st.caption("\\* in fewer than 20 sessions.")
-    command = asked.command("misses", "--show", "divergences", "--json")
-    figures.downloads("divergences", pl.DataFrame(found, infer_schema_length=None), asked, "", command, means=(
+    means = (
         "Consecutive prompts of a session are compared token by token. The what-ifs change the lines in every prompt, "
         "build the tree of prompts anew and count its hits."
-    ))  # fmt: skip
+    )
+    source = asked.source("", "misses", "--show", "divergences", "--json", means=means)
+    figures.downloads("divergences", pl.DataFrame(found, infer_schema_length=None), source)
 
 
 def _message(row: dict[str, Any]) -> int | None:
@@ -150,18 +151,18 @@ def what_ifs(asked: Asked, found: Misses) -> None:
         }
         for row in frame.to_dicts()
     ]
-    grid(
+    table(
         rows,
         [
-            Heading("name", "What if"), Heading("at", "Value"), Heading("hit_rate", "Ceiling", exact_rate),
-            Heading("interval", "95 % interval"), Heading("difference", "Difference", formats.points),
-            Heading("prefix_tokens", "Prompt tokens", formats.tokens), Heading("basis", "Basis"),
+            Column("name", "What if"), Column("at", "Value"), Column("hit_rate", "Ceiling", exact_rate),
+            Column("interval", "95 % interval"), Column("difference", "Difference", formats.points),
+            Column("prefix_tokens", "Prompt tokens", formats.tokens), Column("basis", "Basis"),
         ], "What would change the ceiling",
     )  # fmt: skip
     notes = {row["name"]: row.get("note") for row in rows}
     means = "\n".join(f"- **{name}**: {note}" for name, note in notes.items() if note)
-    command = asked.command("misses", "--show", "what-ifs", "--json")
-    figures.downloads("what-ifs", frame, asked, "", command, means=means)
+    source = asked.source("", "misses", "--show", "what-ifs", "--json", means=means)
+    figures.downloads("what-ifs", frame, source)
 
 
 def _value(name: str, value: float | None) -> str:

@@ -8,10 +8,10 @@ import streamlit as st
 
 from app.views.why import charts as why_charts
 from app.widgets import charts, curve_charts, figures, formats
-from app.widgets.grid import Heading, grid
+from app.widgets.table import Column, table
 
 if TYPE_CHECKING:
-    from app.visit.sidebar import Asked
+    from app.visit.question import Asked
 
 TTLS_S = (30.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0)
 MARKED_TTLS_S = (300.0, 3600.0)
@@ -29,8 +29,9 @@ def gaps_and_ttl(asked: Asked) -> None:
             st.info("No two requests of a session have known times.", icon=":material/info:")
         else:
             figures.figure(
-                "why-gaps", "Gaps by trigger", charts.gap_bars(gaps), gaps, "Gaps between requests by trigger", asked,
-                "gaps", asked.command("query", "gaps"), "How long a session's prefix has to stay in the cache.",
+                "why-gaps", "Gaps by trigger", charts.gap_bars(gaps), gaps, "Gaps between requests by trigger",
+                asked.source("gaps", "query", "gaps"),
+                "How long a session's prefix has to stay in the cache.",
             )  # fmt: skip
     given = {"block": asked.block_size, "ttls": list(TTLS_S)}
     by_type = asked.desk.query("ttl_curve", asked.question, axis="trajectory_type", **given)
@@ -41,12 +42,21 @@ def gaps_and_ttl(asked: Asked) -> None:
     drawn = known.filter(pl.col("group").is_in(largest["group"].head(MOST_TYPES).to_list()))
     with right:
         figures.figure(
-            "why-ttl", "TTL by trajectory type", curve_charts.ttl_lines(drawn, None, MARKED_TTLS_S), by_type,
-            "Hit rate of an unbounded cache over its TTL by trajectory type", asked, "ttl_curve",
-            asked.command("query", "ttl_curve", "axis=trajectory_type", f"block={asked.block_size}",
-                          "ttls=" + ",".join(f"{t:g}" for t in TTLS_S)),
+            "why-ttl",
+            "TTL by trajectory type",
+            curve_charts.ttl_lines(drawn, None, MARKED_TTLS_S),
+            by_type,
+            "Hit rate of an unbounded cache over its TTL by trajectory type",
+            asked.source(
+                "ttl_curve",
+                "query",
+                "ttl_curve",
+                "axis=trajectory_type",
+                f"block={asked.block_size}",
+                "ttls=" + ",".join(f"{t:g}" for t in TTLS_S),
+            ),
             "What an unbounded cache hits that forgets what was not used for so long.",
-        )  # fmt: skip
+        )
         st.page_link(
             "views/cache/cache.py", label="More sizes and TTLs, by any axis, on Cache size", icon=":material/memory:"
         )
@@ -69,23 +79,28 @@ def over_time(asked: Asked) -> None:
         frame = asked.desk.query(query, asked.question, **params)
         if frame.height > 1:
             figures.figure(
-                key, "", chart(frame), frame, alt, asked, query,
-                asked.command("query", query, *[f"{k}={v}" for k, v in params.items()]), note,
-            )  # fmt: skip
+                key,
+                "",
+                chart(frame),
+                frame,
+                alt,
+                asked.source(query, "query", query, *[f"{k}={v}" for k, v in params.items()]),
+                note,
+            )
     _evicted(asked)
     busy = asked.desk.query("session_load", asked.question)
     if busy.is_empty():
         return
     st.caption("Requests that a session has in flight at once, and how much of its life it has any:")
-    grid(
+    table(
         busy.to_dicts(),
         [
-            Heading("in_flight_at_most", "In flight at most", formats.count),
-            Heading("sessions", "Sessions", formats.count), Heading("requests", "Requests", formats.count),
-            Heading("duty_cycle_p50", "Duty cycle", formats.rate, "Median of the sessions."),
+            Column("in_flight_at_most", "In flight at most", formats.count),
+            Column("sessions", "Sessions", formats.count), Column("requests", "Requests", formats.count),
+            Column("duty_cycle_p50", "Duty cycle", formats.rate, "Median of the sessions."),
         ], "Sessions by requests in flight",
     )  # fmt: skip
-    figures.downloads("session-load", busy, asked, "session_load", asked.command("query", "session_load"))
+    figures.downloads("session-load", busy, asked.source("session_load", "query", "session_load"))
 
 
 def _evicted(asked: Asked) -> None:
@@ -102,6 +117,6 @@ def _evicted(asked: Asked) -> None:
     if frame.height > 1:
         figures.figure(
             "eviction-age", "", why_charts.age_lines(frame, asked.block_size), frame, "Age at eviction by cache size",
-            asked, "", asked.command("misses", "--show", "ages", "--json"),
+            asked.source("", "misses", "--show", "ages", "--json"),
             "Age at eviction: how long ago a block was last used when an LRU cache of that size evicts it.",
         )  # fmt: skip

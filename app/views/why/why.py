@@ -11,9 +11,10 @@ from app.views.why import reported as why_reported
 from app.views.why import sessions as why_sessions
 from app.views.why import tables as why_tables
 from app.views.why import time as why_time
-from app.visit import sidebar
+from app.visit import guard, notices, question
 from app.widgets import figures, formats
-from app.widgets.grid import SMALL_NOTE, Heading, grid, interval
+from app.widgets.plain_text import markdown
+from app.widgets.table import SMALL_NOTE, Column, interval, table
 
 if TYPE_CHECKING:
     from analysis.why.caches.cache import Cache
@@ -23,7 +24,7 @@ LEAD = "Where every prompt token went: hit, or lost for one cause, and what woul
 MOST_GROUPS = 12
 
 
-def _misses(asked: sidebar.Asked, cache: Cache) -> Misses:
+def _misses(asked: question.Asked, cache: Cache) -> Misses:
     from analysis.why.misses import misses
 
     return asked.desk.answer(
@@ -31,7 +32,7 @@ def _misses(asked: sidebar.Asked, cache: Cache) -> Misses:
     )
 
 
-def _where(asked: sidebar.Asked, axis: str, flags: list[str], found: Misses) -> None:
+def _where(asked: question.Asked, axis: str, flags: list[str], found: Misses) -> None:
     import polars as pl
 
     from analysis.why.causes import CAUSES
@@ -61,12 +62,15 @@ def _where(asked: sidebar.Asked, axis: str, flags: list[str], found: Misses) -> 
     ).filter(pl.col("tokens") > 0)  # fmt: skip
     by = [*([] if axis == "all" else ["--by", axis])]
     figures.figure(
-        "why", "Where the prompt tokens went", why_charts.cause_bars(long), whole,
-        "Shares of prompt tokens by what became of them", asked, "misses",
-        asked.command("misses", *by, *flags, "--show", "causes", "--json"),
+        "why",
+        "Where the prompt tokens went",
+        why_charts.cause_bars(long),
+        whole,
+        "Shares of prompt tokens by what became of them",
+        asked.source("misses", "misses", *by, *flags, "--show", "causes", "--json"),
         "Every token is counted once. First seen: no earlier prompt had it. Rewritten: the session's previous prompt "
         "had it, behind a change.",
-    )  # fmt: skip
+    )
     if len(kept) < whole.height:
         share = int(frame["prefix_tokens"].sum()) / max(1, int(whole["prefix_tokens"].sum()))
         st.caption(
@@ -82,7 +86,7 @@ def _where(asked: sidebar.Asked, axis: str, flags: list[str], found: Misses) -> 
     _by_request(asked, flags, found)
 
 
-def _rates(asked: sidebar.Asked, axis: str, found: Misses, kept: list[str]) -> None:
+def _rates(asked: question.Asked, axis: str, found: Misses, kept: list[str]) -> None:
     """The rate of each group with its interval, and under other weights."""
     from analysis.headline.bootstrap import METHOD
     from analysis.why.intervals import group_rates
@@ -95,37 +99,45 @@ def _rates(asked: sidebar.Asked, axis: str, found: Misses, kept: list[str]) -> N
         {**row, "name": f"{row['group']}{' *' if row['small'] else ''}", "ends": interval(row["low"], row["high"])}
         for row in sorted(frame.to_dicts(), key=lambda row: kept.index(row["group"]))
     ]
-    grid(
+    table(
         rows,
         [
-            Heading("name", "Group"), Heading("sessions", "Sessions", formats.count),
-            Heading("rate", "Hit rate", formats.rate, "Token-weighted: hit tokens / prompt tokens."),
-            Heading("ends", "95 % interval", None, METHOD),
-            Heading("rate_per_request", "Mean of requests", formats.rate),
-            Heading("rate_by_compute", "By attention", formats.rate, "Weighted by the attention that is saved."),
+            Column("name", "Group"), Column("sessions", "Sessions", formats.count),
+            Column("rate", "Hit rate", formats.rate, "Token-weighted: hit tokens / prompt tokens."),
+            Column("ends", "95 % interval", None, METHOD),
+            Column("rate_per_request", "Mean of requests", formats.rate),
+            Column("rate_by_compute", "By attention", formats.rate, "Weighted by the attention that is saved."),
         ], "Hit rates with their intervals",
     )  # fmt: skip
     if any(row["small"] for row in rows):
         st.caption(SMALL_NOTE)
 
 
-def _by_request(asked: sidebar.Asked, flags: list[str], found: Misses) -> None:
+def _by_request(asked: question.Asked, flags: list[str], found: Misses) -> None:
     """A row a request, to take away; made when it is asked for."""
     from analysis.why.request_misses import request_misses
 
     st.caption("The causes of every request, a row each, summing to its prompt:")
     figures.downloads(
-        "requests", lambda: request_misses(asked.desk.warehouse, asked.question, found), asked, "",
-        asked.command("misses", *flags, "--per-request", "--out", "requests.parquet"),
-        means="One row a request, by arrival: its tokens by cause, what it lost, and what the provider reports of it.",
-    )  # fmt: skip
+        "requests",
+        lambda: request_misses(asked.desk.warehouse, asked.question, found),
+        asked.source(
+            "",
+            "misses",
+            *flags,
+            "--per-request",
+            "--out",
+            "requests.parquet",
+            means="One row per request, by arrival: its tokens by cause, what it lost, and what the provider reports.",
+        ),
+    )
 
 
-with sidebar.page(LEAD):
+with guard.page(LEAD):
     from analysis.store.question import NeedsArrivals
 
-    asked = sidebar.ask()
-    sidebar.facts_line(asked)
+    asked = question.ask()
+    notices.facts_line(asked)
     if asked.desk.query("hit_rate", asked.question)["ceiling"][0] is None:
         st.info(
             "**This trace has no block identity.** It says how long prompts are, not what they share, so nothing can "
@@ -138,19 +150,19 @@ with sidebar.page(LEAD):
     try:
         found = _misses(asked, cache)
     except NeedsArrivals:
-        sidebar.suggest_arrivals()
+        notices.suggest_arrivals()
         st.stop()
     for note in found.notes:
-        st.caption(sidebar.plain(note))
+        st.caption(markdown(note))
     _where(asked, axis, flags, found)
     for part in (why_sessions.sessions, why_tables.transitions, why_reported.provider):
-        with sidebar.guarded():
+        with guard.guarded():
             part(asked, found, flags)
-    with sidebar.guarded():
+    with guard.guarded():
         why_tables.divergences(asked)
-    with sidebar.guarded():
+    with guard.guarded():
         why_tables.what_ifs(asked, found)
     if not asked.unanchored:
         for part_of_time in (why_time.gaps_and_ttl, why_time.over_time):
-            with sidebar.guarded():
+            with guard.guarded():
                 part_of_time(asked)

@@ -1,0 +1,33 @@
+"""Where the files of a visit and the demo lie."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import streamlit as st
+
+from app.visit.known import DEMO
+from app.visit.server import server_folder
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@st.cache_resource(show_spinner=False, scope="session", on_release=_remove)
+def session_folder() -> Path:
+    """This visitor's own folder (mode 0700, an unguessable name), removed when the visit ends."""
+    return Path(tempfile.mkdtemp(prefix="visit-", dir=server_folder()))
+
+
+@st.cache_resource(show_spinner=False)
+def demo_dataset() -> Path:
+    """The bundled sessions as a dataset; ingested once a server, when they are first looked at."""
+    from traces.intake.demo import demo_inputs
+    from traces.intake.ingest import ingest
+
+    path = Path(tempfile.mkdtemp(prefix="demo-", dir=server_folder())) / DEMO
+    ingest(demo_inputs(), path)
+    return path
