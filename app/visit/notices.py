@@ -1,17 +1,11 @@
-"""What a page says where it has nothing to answer, and the line that names what it answers."""
+"""What a page says where it has nothing to answer, with the way on."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from app.visit.settings import ARRIVALS, FILTERS, WINDOWS
-from app.widgets import formats
 from app.widgets.plain_text import markdown
-
-if TYPE_CHECKING:
-    from app.visit.question import Asked
 
 
 def reset() -> None:
@@ -74,19 +68,3 @@ def offer(parameter: str | None, choices: tuple[str, ...]) -> None:
 
 def _set(key: str, value: str) -> None:
     st.session_state[key] = int(value) if key == "block" else value
-
-
-def facts_line(asked: Asked, extra: Any = "") -> None:
-    """Under the title: what is shown, of what, by which definition."""
-    q = asked.question
-    parts = [
-        f"**{markdown(asked.known.name)}**",
-        f"{formats.count(asked.selected)} of {formats.count(asked.total)} requests",
-        f"blocks of {asked.block_size} tokens",
-        "arrivals as recorded"
-        if q.arrivals == "recorded"
-        else ARRIVALS.get(q.arrivals, f"arrivals {q.arrivals}").lower(),
-    ]
-    if q.window != "all":
-        parts.append(WINDOWS.get(q.window, q.window).lower())
-    st.markdown(" · ".join(parts) + str(extra))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import streamlit as st
 
 from app.visit import notices
 from app.visit.desk import Desk, desk
 from app.visit.known import DEMO, Known
+from app.visit.settings import ARRIVALS, WINDOWS
+from app.widgets import formats
 from app.widgets.figures import Source
 from app.widgets.flags import question_flags
+from app.widgets.plain_text import markdown
 
 if TYPE_CHECKING:
     from analysis.store.question import Question
@@ -89,3 +92,19 @@ def ask() -> Asked:
         notices.nothing_left(drawn.where, drawn.window)
         st.stop()
     return Asked(known, asked_desk, question, prepared.block_size, count, prepared.requests, prepared.unanchored)
+
+
+def facts_line(asked: Asked, extra: Any = "") -> None:
+    """Under the title: what is shown, of what, by which definition."""
+    q = asked.question
+    parts = [
+        f"**{markdown(asked.known.name)}**",
+        f"{formats.count(asked.selected)} of {formats.count(asked.total)} requests",
+        f"blocks of {asked.block_size} tokens",
+        "arrivals as recorded"
+        if q.arrivals == "recorded"
+        else ARRIVALS.get(q.arrivals, f"arrivals {q.arrivals}").lower(),
+    ]
+    if q.window != "all":
+        parts.append(WINDOWS.get(q.window, q.window).lower())
+    st.markdown(" · ".join(parts) + str(extra))

@@ -262,7 +262,7 @@ with guard.page(LEAD):
     from analysis.store.question import NeedsArrivals
 
     asked = question.ask()
-    notices.facts_line(asked)
+    question.facts_line(asked)
     ceiling = _ceiling(asked)
     if ceiling is None:
         st.info(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from app.visit import guard, notices, question
+from app.visit import guard, question
 from app.widgets import formats
 
 LEAD = (
@@ -122,7 +122,7 @@ def _command(asked: question.Asked, to: str, scaling: Any) -> str:
 
 with guard.page(LEAD):
     asked = question.ask()
-    notices.facts_line(asked)
+    question.facts_line(asked)
     to, scaling = _choose()
     scaling = scaling._replace(
         arrivals=asked.question.arrivals, window=asked.question.window, where=asked.question.where

@@ -14,10 +14,10 @@ def _asked() -> question.Asked:
     """What the sidebar asks, of the whole trace: replicas serve all of it."""
     asked = question.ask()
     if not asked.question.where and asked.question.window == "all":
-        notices.facts_line(asked)
+        question.facts_line(asked)
         return asked
     whole = asked._replace(question=asked.question._replace(where=(), window="all"), selected=asked.total)
-    notices.facts_line(whole)
+    question.facts_line(whole)
     st.caption("Replicas serve the whole trace: the filters and the window on the left do not apply here.")
     return whole
 

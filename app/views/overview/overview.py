@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.visit import guard, notices, question
+from app.visit import guard, question
 from app.widgets import figures, formats
 from app.widgets.plain_text import markdown
 from app.widgets.table import columns_of, table
@@ -271,7 +271,7 @@ def _transitions(asked: question.Asked) -> None:
 
 with guard.page(LEAD):
     asked = question.ask()
-    notices.facts_line(asked)
+    question.facts_line(asked)
     workload, rates = _report(asked)
     headline = st.container()
     trust = st.container()

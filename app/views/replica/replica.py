@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from app.views.replica import changes, choices, fits, sessions, speed
-from app.visit import guard, notices, question
+from app.visit import guard, question
 
 if TYPE_CHECKING:
     from analysis.replica.workload import Workload
@@ -30,7 +30,7 @@ with guard.page(LEAD):
     with guard.guarded():  # a dataset that cannot be read takes nothing from the arithmetic
         if question.opened() is not None:
             asked = question.ask()
-            notices.facts_line(asked)
+            question.facts_line(asked)
             workload = _workload(asked)
     if asked is None:
         st.caption(

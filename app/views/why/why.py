@@ -137,7 +137,7 @@ with guard.page(LEAD):
     from analysis.store.question import NeedsArrivals
 
     asked = question.ask()
-    notices.facts_line(asked)
+    question.facts_line(asked)
     if asked.desk.query("hit_rate", asked.question)["ceiling"][0] is None:
         st.info(
             "**This trace has no block identity.** It says how long prompts are, not what they share, so nothing can "
