@@ -14,11 +14,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.formats.claude_code.chains import Chain, Chains
+from traces.formats.claude_code.conversation import Conversation
 from traces.formats.claude_code.lines import Ignored, LineParser
-from traces.formats.claude_code.prompts import Prompts
 from traces.formats.claude_code.store import META, RESULT, TranscriptStore
 from traces.records import Base, Context, Piece, Prompt, Record, Reject, Request, Session, Skipped
 from traces.text.tools import CLASSES, work_of
+from traces.transcripts.counted_prompts import CountedPrompts
 from traces.usage.passes import Pass
 from traces.usage.rules import Usage
 
@@ -102,7 +103,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     yield from rejects
     yield from _sessions(chains, _session_of_folder(source.name))
     store.parts.count(parser.parts.counts)
-    yield from _requests(chains, Prompts(chains, context.digest))
+    yield from _requests(Conversation(chains), context.digest)
     blocks = sum(store.calls.lines)
     in_calls = sum(call >= 0 for call in store.lines.call)
     for (kind, reason), count in ignored.items():
@@ -142,22 +143,23 @@ def _sessions(chains: Chains, folder: str | None) -> Iterator[Record]:
         yield Session(key, parent_key=chains.chain(call).key, spawn_request_key=keys[call])
 
 
-def _requests(chains: Chains, prompts: Prompts) -> Iterator[Record]:
-    for call in range(len(chains.store.calls)):
-        last = _request(chains, prompts, call)
-        told = chains.store.passes.get(call, ())
-        for place, one in enumerate(told):
-            yield _pass(chains, prompts, call, last, place, one)
-        yield last._replace(compaction=True) if told and told[-1].kind == "compaction" else last
+def _requests(log: Conversation, digest: Any) -> Iterator[Record]:
+    prompts = CountedPrompts(log, digest)
+    for call in log.calls():
+        last = _request(log, prompts, call)
+        earlier = log.store.passes.get(call, ())
+        for place, one in enumerate(earlier):
+            yield _pass(log.chains, digest, call, last, place, one)
+        yield last._replace(compaction=True) if earlier and earlier[-1].kind == "compaction" else last
 
 
-def _pass(chains: Chains, prompts: Prompts, call: int, last: Request, place: int, one: Pass) -> Request:
+def _pass(chains: Chains, digest: Any, call: int, last: Request, place: int, one: Pass) -> Request:
     """A pass of an answer before its last: sent the prompt that the call extends, and what nobody logged."""
     parent, total = chains.parent[call], one.usage.input_tokens or 0
     length = (chains.store.calls.input_tokens(parent) if parent >= 0 else None) or 0
     base = Base(chains.store.calls.key[parent], False) if 0 < length <= total else None
     key = f"{last.key}|{place}"
-    rest = Piece(prompts.digest(f"hidden in:{key}"), total - (length if base else 0), "unobserved")
+    rest = Piece(digest(f"hidden in:{key}"), total - (length if base else 0), "unobserved")
     return Request(
         key=key,
         session_key=last.session_key,
@@ -177,8 +179,8 @@ def _pass(chains: Chains, prompts: Prompts, call: int, last: Request, place: int
     )
 
 
-def _request(chains: Chains, prompts: Prompts, call: int) -> Request:
-    store, calls, chain = chains.store, chains.store.calls, chains.chain(call)
+def _request(log: Conversation, prompts: CountedPrompts[int, int], call: int) -> Request:
+    chains, store, calls, chain = log.chains, log.store, log.store.calls, log.chains.chain(call)
     usage = calls.usage(call) or Usage()
     inputs = chains.inputs(call)
     arrival, duration = _times(store, call, inputs)
@@ -193,7 +195,7 @@ def _request(chains: Chains, prompts: Prompts, call: int) -> Request:
         calls.key[call], chain.key, store.lines.ordinal[calls.first[call]], arrival, "wall", None, duration,
         store.names.values[calls.model[call]], usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens,
         usage.output_tokens, None if usage.output_tokens is None else stop_reason is not None,
-        prompts.output_estimate(call), usage.reasoning_tokens, prompts.prompt(call), reply or None,
+        log.output_estimate(call), usage.reasoning_tokens, prompts.prompt(call), reply or None,
         _trigger(store, inputs, chain), work_of(classes) if classes else "other" if reply else "unknown",
         tool_classes=tuple(sorted(classes)),
         stop_reason=stop_reason,

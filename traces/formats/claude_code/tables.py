@@ -126,6 +126,11 @@ class CallTable:
         figure = self.figures[5 * call + 3]
         return None if figure < 0 else figure
 
+    def reasoning_tokens(self, call: int) -> int | None:
+        """Output tokens that are reasoning."""
+        figure = self.figures[5 * call + 4]
+        return None if figure < 0 else figure
+
     def usage(self, call: int) -> Usage | None:
         """The usage of a call, None where none came."""
         total, read, written, output, reasoning = figures = self.figures[5 * call : 5 * call + 5]
