@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from traces.source.sources import Source
     from traces.text.kept_texts import KeptTexts
     from traces.text.tokens import Tokenizer
+    from traces.usage.evidence import Meanings
 
 ROLES = (
     "unknown",
@@ -157,7 +158,22 @@ class Note(NamedTuple):
     text: str
 
 
-Record = Session | Request | Reject | Skipped | Note
+class Evidence(NamedTuple):
+    """One meaning of an input's usage figures: in how many objects it matters, and what shows it in how many.
+
+    `contradicting` objects show another meaning; `example` is one of them in figures. `assumed` objects were read by
+    the usual meaning of names that are nobody's in particular.
+    """
+
+    meaning: str
+    records: int
+    proofs: tuple[tuple[str, int], ...]
+    contradicting: int = 0
+    example: str = ""
+    assumed: int = 0
+
+
+Record = Session | Request | Reject | Skipped | Note | Evidence
 
 
 class Context(NamedTuple):
@@ -170,6 +186,7 @@ class Context(NamedTuple):
     mapping: dict[str, str] | None = None  # --map NAME=COLUMN
     options: dict[str, Any] | None = None
     texts: KeptTexts | None = None  # takes texts of pieces without token ids
+    meanings: Meanings | None = None  # what the input's usage objects showed so far (traces.usage.rules.normalise)
 
 
 class Reader(Protocol):

@@ -28,6 +28,7 @@ SOURCES: Table = (
     Column("time_unit", pl.String, "", "unit of the times in the file"),
     Column("tokenizer", pl.String, "", "tokenizer of the lengths, where one was used"),
     Column("lengths", pl.String, "", "who counted: provider | tokenizer (an estimate) | trace"),
+    Column("usage", pl.String, "", "what the format's usage figures mean, and what shows it; null without any"),
 )
 
 SESSIONS: Table = (

@@ -16,11 +16,12 @@ from traces.dataset.columns import FARTHEST_US
 from traces.dataset.copies import Copies
 from traces.dataset.request_rows import Counts, Input, RequestRows, Row, Taken
 from traces.digests import KeyedDigest
-from traces.records import Base, Blocks, Note, Piece, Prompt, Record, Reject, Request, Session, Skipped
+from traces.records import Base, Blocks, Evidence, Note, Piece, Prompt, Record, Reject, Request, Session, Skipped
 from traces.text.kept_texts import KeptTexts
 from traces.tree.batches import BlockRow, PieceRow, block_batch, piece_batch
 from traces.tree.blocks import KnownTexts
 from traces.tree.prefixes import PrefixTree
+from traces.usage.ledger import Ledger
 
 FLUSH_ROWS = 2048
 MAX_TOKENS = 1 << 48
@@ -47,6 +48,7 @@ class Builder:
         self.inputs: list[Input] = []
         self.spaces: dict[str, int] = {"dataset": 0}
         self.notes: Counter[str] = Counter()
+        self.usage = Ledger()  # what shows the meaning of usage figures, of all inputs of the dataset
         self._pending: list[Row] = []
         self._blocks: list[BlockRow] = []
         self._pieces: list[PieceRow] = []
@@ -69,6 +71,7 @@ class Builder:
         self.input = Input(f"input-{len(self.inputs) + 1:06d}", name, "", format_name)
         self.inputs.append(self.input)
         self.counts = Counts()
+        self.evidence: list[Evidence] = []  # what this input showed of its usage figures
         self.skipped: Counter[str] = Counter()  # why records of this input are no requests
         self.tokenizer = tokenizer
         self._scope = "dataset" if scope == "dataset" or (one_trace and scope == "trace") else self.input.label
@@ -104,6 +107,9 @@ class Builder:
                     self.counts["ignored"] += record.count
             elif type(record) is Note:
                 self.notes[record.text] += 1
+            elif type(record) is Evidence:
+                self.usage.add(self.input.format, record)
+                self.evidence.append(record)
             if self.requests.waiting + len(self._pending) >= FLUSH_ROWS:
                 self.flush()
 

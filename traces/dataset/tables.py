@@ -18,6 +18,7 @@ from traces.records import ROLES
 from traces.schema import PREFIXES, REJECTS, REQUESTS, SESSIONS, SOURCES, polars_schema
 from traces.tree.continuations import full_depths, infer_sessions
 from traces.tree.prefixes import Nodes, PrefixTree
+from traces.usage.ledger import Ledger
 
 TEXT_TOLERANCE_TOKENS = 16
 """What stands for a native block where the unit is a token."""
@@ -183,7 +184,7 @@ def _divergences(builder: Builder, rows: pl.DataFrame) -> pl.DataFrame:
 
 def _sources(builder: Builder) -> pl.DataFrame:
     names = [c.name for c in SOURCES]
-    data = [(i, *source) for i, source in enumerate(builder.sources)]
+    data = [(i, *source, builder.usage.sentence(source[0])) for i, source in enumerate(builder.sources)]
     return pl.DataFrame(data, schema={n: polars_schema(SOURCES)[n] for n in names}, orient="row")
 
 
@@ -275,6 +276,7 @@ def _private(builder: Builder, copies: pl.DataFrame, rows: pl.DataFrame) -> dict
             "spaces": builder.spaces,
             "origins": builder.requests.origins,
             "rows": builder.rows,
+            "usage": builder.usage.state(),
         },
     }
 
@@ -330,7 +332,8 @@ def restore(dataset: Dataset) -> Builder:
     builder.requests.frames = [both.drop("prefix_id", "prefix_tokens", "output_prefix_id")]
     builder.inputs = [Input(*i) for i in state["inputs"]]
     builder.spaces, builder.requests.origins = state["spaces"], state["origins"]
-    builder.sources = [tuple(row[1:]) for row in dataset.read("sources").rows()]
+    builder.sources = [tuple(row[1:-1]) for row in dataset.read("sources").rows()]
+    builder.usage = Ledger(state.get("usage"))
     builder.requests.rejects = dataset.read("rejects").rows()
     builder.named = dataset.read("divergences")
     sessions = pl.read_parquet(folder / "sessions.parquet").drop("session_id")

@@ -19,7 +19,7 @@ from traces.dataset.layout import SCHEMA_VERSION, Dataset, write_generation
 from traces.dataset.tables import finish, input_order, restore
 from traces.formats.table.columns import checked_mapping
 from traces.intake import registry as readers
-from traces.intake.reading import LazyTokenizer, Options, ReadAhead, context_of, guarded, started
+from traces.intake.reading import LazyTokenizer, Options, ReadAhead, context_of, guarded, readings, started
 from traces.intake.receipt import Tally, tool_version
 from traces.records import Record, Reject
 from traces.source.inputs import Refused, expand
@@ -287,7 +287,7 @@ class _Ingest:
         beside = getattr(reader, "COUNTS_BESIDE", False) and size <= OPEN_BESIDE_BYTES
         if records is None:
             context = context_of(self.options, self.tokenizer, builder.digest, builder.texts)
-            records = guarded(reader.read(source, context))
+            records = guarded(readings(reader, source, context))
             if beside:
                 records = started(records)
         return _Opened(source, name, size, records, beside, getattr(reader, "SIBLINGS", False))
@@ -317,6 +317,8 @@ class _Ingest:
             most = builder.skipped.most_common(1)
             builder.notes[f"{NO_REQUEST}: {most[0][0] or 'other records' if most else 'it is empty'}"] += 1
         self.tally.read(source.name, name, counts, builder.requests.rejects[rejected:], builder.notes)
+        for one in builder.evidence:
+            self.tally.usage.add(name, one)
         builder.notes = Counter()
 
     def _reading(self, place: int, total: int, builder: Builder, source: Source) -> None:

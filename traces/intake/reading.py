@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import functools
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from traces.digests import KeyedDigest
 from traces.intake import registry as readers
-from traces.records import Context, Record, Reject
+from traces.records import Context, Reader, Record, Reject
 from traces.source.inputs import Limits
 from traces.source.sources import Source
 from traces.text.kept_texts import KeptTexts
 from traces.text.text_counts import TextCounts
 from traces.text.tokens import Tokenizer, load_tokenizer
+from traces.usage.evidence import Meanings
 
 LARGEST_REMOTE_BYTES = 64 << 20
 """A larger file streams in this process: its records would not fit in memory all at once."""
 
+
+HELD_BYTES = 32 << 20
+"""Of a larger input the usage is read ahead, before any record whose meaning depends on it passes on."""
 
 MOST_COUNTS = 1 << 20
 """Counts that are kept from one file to the next."""
@@ -88,6 +93,50 @@ def guarded(records: Iterator[Record]) -> Iterator[Record]:
         yield Reject(0, f"reading stopped here ({type(error).__name__}); what came before was used")
 
 
+def readings(reader: Reader, source: Source, context: Context) -> Iterator[Record]:
+    """The records of `source`, its usage figures read with the meaning that all of them together show.
+
+    Records pass on at once until a usage object comes whose meaning the rest of the input may change. From there on
+    they are held, and at the end the input is read again where its meaning turned out to be another. Of a large input
+    the usage is read ahead instead (`_survey`), so that no more than `HELD_BYTES` of it are held.
+    """
+    meanings = Meanings()
+    records = reader.read(source, context._replace(meanings=meanings))
+    passed = 0
+    held: list[Record] = []
+    for record in records:
+        if not meanings.open:
+            passed += 1
+            yield record
+            continue
+        held.append(record)
+        if source.bytes_read > HELD_BYTES:
+            decided = _survey(reader, source, context)
+            break
+    else:
+        decided = meanings
+    decisions = decided.decisions()
+    if meanings.changed_by(decisions):
+        meanings = Meanings(decisions)
+        held = []
+        records = islice(reader.read(source, context._replace(meanings=meanings)), passed, None)
+    meanings.decide(decisions)
+    yield from held
+    held = []
+    yield from records
+    yield from meanings.evidence()
+
+
+def _survey(reader: Reader, source: Source, context: Context) -> Meanings:
+    """What all usage objects of `source` show; its texts are not counted."""
+    meanings = Meanings()
+    before = source.bytes_read
+    quick = context._replace(tokenizer=load_tokenizer("bytes"), texts=None, meanings=meanings)
+    deque(reader.read(source, quick), maxlen=0)
+    source.bytes_read = before
+    return meanings
+
+
 def started(records: Iterator[Record]) -> Iterator[Record]:
     """Read up to the first record now, and pass all on: by then a reader of transcripts has handed its texts over."""
     first = next(records, None)
@@ -105,7 +154,7 @@ def read_whole(
     texts = KeptTexts()
     try:
         context = context_of(options, _shared(options.tokenizer), KeyedDigest(key), texts)
-        records = list(guarded(readers.reader(format_name).read(source, context)))
+        records = list(guarded(readings(readers.reader(format_name), source, context)))
         return records, source.truncated, source.bytes_read, texts.all()
     finally:
         source.close()

@@ -8,6 +8,8 @@ from typing import Any
 
 import polars as pl
 
+from traces.usage.ledger import Ledger
+
 LISTED_REJECTS = 100
 LISTED_WARNINGS = 50
 
@@ -22,12 +24,13 @@ class Tally:
         self.rejects: list[dict[str, Any]] = []
         self.warnings: Counter[str] = Counter()
         self.repeats = 0
+        self.usage = Ledger()
 
     def state(self) -> dict[str, Any]:
         """Everything as JSON values, without names of files."""
         nameless = [{**r, "file": "(read before the ingest was resumed)"} for r in self.rejects]
         counts = {k: dict(getattr(self, k)) for k in ("files", "formats", "records", "warnings")}
-        return {**counts, "rejects": nameless}
+        return {**counts, "rejects": nameless, "usage": self.usage.state()}
 
     @classmethod
     def restored(cls, state: dict[str, Any]) -> Tally:
@@ -36,6 +39,7 @@ class Tally:
         for name in ("files", "formats", "records", "warnings"):
             getattr(tally, name).update(state[name])
         tally.rejects = state["rejects"]
+        tally.usage = Ledger(state.get("usage"))
         return tally
 
     def refused(self, name: str, reason: str, skipped: bool = False, listed: bool = False) -> None:
@@ -100,7 +104,8 @@ class Tally:
         basis = used["time_basis"].unique().to_list() or ["none"]
         units = used["time_unit"].drop_nulls().unique().to_list()
         tokenized = bool(used["tokenizer"].drop_nulls().len())
-        warnings = [text if n == 1 else f"{text} (× {n:,})" for text, n in self.warnings.items()]
+        warnings = self.usage.warnings()
+        warnings += [text if n == 1 else f"{text} (× {n:,})" for text, n in self.warnings.items()]
         if used.filter(pl.col("lengths") == "tokenizer").height:
             warnings.append(f"lengths counted with {tokenizer} are estimates where the model's own tokenizer differs")
         return {
@@ -119,6 +124,7 @@ class Tally:
             "tokenizer": tokenizer if tokenized else None,
             "time_basis": basis[0] if len(basis) == 1 else "mixed",
             "time_unit": units[0] if len(units) == 1 else ("mixed" if units else None),
+            "evidence": self.usage.sentences(),
             "rejects": self.rejects,
             "warnings": warnings[:LISTED_WARNINGS],
         }

@@ -1,14 +1,14 @@
-"""What a usage rule is made of: the five counts, and careful look-ups of them in logged objects."""
+"""The five counts of a model call, and what counts as a number of tokens."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+import re
+from typing import NamedTuple
 
 
 class Usage(NamedTuple):
-    """Tokens of one model call. None is unknown, never 0. `rule` names the `Rule` that was used.
+    """Tokens of one model call. None is unknown, never 0.
 
     `input_tokens` counts all prompt tokens, those read from and written to a cache included; `output_tokens` includes
     `reasoning_tokens`. Nothing is clamped: a cache read above the input is the source's error and stays visible.
@@ -19,23 +19,14 @@ class Usage(NamedTuple):
     cache_write_tokens: int | None = None
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
-    rule: str = "none"
 
-
-class Rule(NamedTuple):
-    """How usage objects of one shape are read. `doc` is one line for people."""
-
-    name: str
-    doc: str
-    fits: Callable[[Mapping[str, Any], str], bool]
-    read: Callable[[Mapping[str, Any], str], Usage]
-
-
-DISJOINT_PROVIDERS = ("anthropic", "claude", "bedrock", "disjoint")
-"""Providers whose input figure leaves the cached tokens out; matched as parts of the name."""
 
 MAX_TOKENS = 1 << 48
 """A larger count is no token count."""
+
+
+_GROUPED = re.compile(r"\d{1,3}([,' \u00a0\u202f_]\d{3})+", re.ASCII)
+"""Digits in groups of three: 12,495."""
 
 
 def count(value: object, field: str) -> int | None:
@@ -52,6 +43,8 @@ def count(value: object, field: str) -> int | None:
         raise ValueError(f"{field} is a truth value, not a number of tokens")
     if isinstance(value, str):
         digits = value.strip()
+        if _GROUPED.fullmatch(digits):
+            digits = re.sub(r"\D", "", digits)
         if not (digits.isascii() and digits.removeprefix("-").isdigit()):
             raise ValueError(f"{field} is a text that is no whole number")
         value = int(digits) if len(digits) < 20 else MAX_TOKENS
@@ -68,38 +61,7 @@ def count(value: object, field: str) -> int | None:
     return value
 
 
-def first(usage: Mapping[str, Any], *fields: str) -> int | None:
-    """The first field that is known; a dot goes into a nested object (also where the dotted name itself is a key)."""
-    for field in fields:
-        value: Any = usage.get(field)
-        if value is None:
-            if "." not in field:
-                continue
-            value = usage
-            for part in field.split("."):
-                value = value.get(part) if isinstance(value, Mapping) else None
-        known = count(value, field)
-        if known is not None:
-            return known
-    return None
-
-
 def add_known(*values: int | None) -> int | None:
     """The sum of what is known; None where nothing is."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
-
-
-def has(usage: Mapping[str, Any], *fields: str) -> bool:
-    """Whether any of `fields` is a key, with a value or null."""
-    return any(field in usage for field in fields)
-
-
-def is_disjoint(provider: str) -> bool:
-    """Whether `provider`'s input figure is known to leave cached tokens out."""
-    return any(name in provider for name in DISJOINT_PROVIDERS)
-
-
-def with_cache(fresh: int | None, read: int | None, written: int | None) -> int | None:
-    """The whole prompt from its parts: unknown without the uncached part; an absent cache field adds nothing."""
-    return None if fresh is None else fresh + (read or 0) + (written or 0)

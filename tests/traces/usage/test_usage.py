@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.places import SHARED
-from traces.usage.rules import RULES, Usage, count, normalise
+from traces.usage.rules import Usage, count, normalise
 
 ANTHROPIC = {
     "input_tokens": 3,
@@ -17,9 +17,9 @@ ANTHROPIC = {
     "output_tokens": 406,
 }
 
-SHAPES: list[tuple[dict[str, Any], str | None, tuple[int | None, ...], str]] = [
-    (ANTHROPIC, None, (1134, 1111, 20, 406, None), "anthropic"),
-    (ANTHROPIC, "goose", (3, 1111, 20, 406, None), "flat"),
+SHAPES: list[tuple[dict[str, Any], str | None, tuple[int | None, ...]]] = [
+    (ANTHROPIC, None, (1134, 1111, 20, 406, None)),
+    ({**ANTHROPIC, "input_tokens": 1134}, "goose", (1134, 1111, 20, 406, None)),
     (
         {
             "input_tokens": 2,
@@ -30,7 +30,6 @@ SHAPES: list[tuple[dict[str, Any], str | None, tuple[int | None, ...], str]] = [
         },
         None,
         (49, 5, 42, 4, 1),
-        "anthropic",
     ),
     (
         {
@@ -55,7 +54,6 @@ SHAPES: list[tuple[dict[str, Any], str | None, tuple[int | None, ...], str]] = [
         },
         "anthropic",
         (55425, 0, 55096, 212, None),
-        "anthropic",
     ),
     (
         {
@@ -66,9 +64,8 @@ SHAPES: list[tuple[dict[str, Any], str | None, tuple[int | None, ...], str]] = [
         },
         None,
         (7, None, None, None, None),
-        "anthropic",
     ),
-    ({"input_tokens": 20, "output_tokens": 25}, "anthropic", (20, None, None, 25, None), "flat"),
+    ({"input_tokens": 20, "output_tokens": 25}, "anthropic", (20, None, None, 25, None)),
     (
         {
             "prompt_tokens": 3439,
@@ -79,7 +76,6 @@ SHAPES: list[tuple[dict[str, Any], str | None, tuple[int | None, ...], str]] = [
         },
         "anthropic",
         (3439, 0, 3435, 104, None),
-        "openai_chat",
     ),
     (
         {
@@ -91,13 +87,11 @@ SHAPES: list[tuple[dict[str, Any], str | None, tuple[int | None, ...], str]] = [
         },
         "openai",
         (4020, 0, 4012, 4, 0),
-        "openai_chat",
     ),
     (
         {"prompt_tokens": 800, "completion_tokens": 40, "total_tokens": 840, "prompt_tokens_details": None},
         "vllm",
         (800, None, None, 40, None),
-        "openai_chat",
     ),
     (
         {
@@ -108,7 +102,6 @@ SHAPES: list[tuple[dict[str, Any], str | None, tuple[int | None, ...], str]] = [
         },
         "xai",
         (10, None, None, 12, 7),
-        "openai_chat",
     ),
     (
         {
@@ -119,7 +112,6 @@ SHAPES: list[tuple[dict[str, Any], str | None, tuple[int | None, ...], str]] = [
         },
         None,
         (4020, 128, 4012, 5, 2),
-        "openai_responses",
     ),
     (
         {
@@ -132,7 +124,6 @@ SHAPES: list[tuple[dict[str, Any], str | None, tuple[int | None, ...], str]] = [
         },
         None,
         (16341, 3584, 0, 81, 63),
-        "codex",
     ),
     (
         {
@@ -144,13 +135,11 @@ SHAPES: list[tuple[dict[str, Any], str | None, tuple[int | None, ...], str]] = [
         },
         None,
         (3550, 3512, None, 44, 42),
-        "gemini",
     ),
     (
         {"input": 13629, "output": 52, "cached": 6979, "thoughts": 86, "tool": 0, "total": 13767},
         None,
         (13629, 6979, None, 138, 86),
-        "gemini_cli",
     ),
     (
         {
@@ -163,45 +152,38 @@ SHAPES: list[tuple[dict[str, Any], str | None, tuple[int | None, ...], str]] = [
         },
         None,
         (3185, 2752, 0, 16, None),
-        "bedrock",
     ),
     (
         {"inputTokens": 900, "cachedInputTokens": 600, "outputTokens": 10, "reasoningTokens": 4},
         None,
         (900, 600, None, 10, 4),
-        "camel",
     ),
-    ({"tokensIn": 9, "cacheReads": 90, "cacheWrites": 1, "tokensOut": 2}, "anthropic", (100, 90, 1, 2, None), "camel"),
-    ({"tokensIn": 99, "cacheReads": 90, "cacheWrites": 1, "tokensOut": 2}, "openai", (99, 90, 1, 2, None), "camel"),
+    ({"tokensIn": 9, "cacheReads": 90, "cacheWrites": 1, "tokensOut": 2}, "anthropic", (100, 90, 1, 2, None)),
+    ({"tokensIn": 99, "cacheReads": 90, "cacheWrites": 1, "tokensOut": 2}, "openai", (99, 90, 1, 2, None)),
     (
         {"input": 2, "output": 50, "cacheRead": 0, "cacheWrite": 42061, "totalTokens": 42113, "cost": {"total": 0}},
         None,
         (42063, 0, 42061, 50, None),
-        "pi",
     ),
     (
         {"inputOther": 9431, "output": 42, "inputCacheRead": 14848, "inputCacheCreation": 0},
         None,
         (24279, 14848, 0, 42, None),
-        "pi",
     ),
     (
         {"input": 5, "output": 10, "reasoning": 20, "cache": {"read": 100, "write": 7}},
         None,
         (112, 100, 7, 30, 20),
-        "opencode",
     ),
     (  # before output was told without reasoning: the total has it once
         {"input": 5, "output": 30, "reasoning": 20, "cache": {"read": 100, "write": 7}, "total": 142},
         None,
         (112, 100, 7, 30, 20),
-        "opencode",
     ),
     (
         {"input": 5, "output": 10, "reasoning": 20, "cache": {"read": 100, "write": 7}, "total": 142},
         None,
         (112, 100, 7, 30, 20),
-        "opencode",
     ),
     (
         {
@@ -211,19 +193,16 @@ SHAPES: list[tuple[dict[str, Any], str | None, tuple[int | None, ...], str]] = [
         },
         None,
         (100, 80, None, 3, None),
-        "otel",
     ),
     (
         {"gen_ai.usage.input_tokens": 4, "gen_ai.usage.cache_read_input_tokens": 80, "gen_ai.usage.output_tokens": 3},
         "anthropic",
         (84, 80, None, 3, None),
-        "otel",
     ),
     (
         {"llm.token_count.prompt": 10, "llm.token_count.completion": 2, "llm.token_count.prompt_details.cache_read": 8},
         None,
         (10, 8, None, 2, None),
-        "openinference",
     ),
     (
         {
@@ -235,7 +214,6 @@ SHAPES: list[tuple[dict[str, Any], str | None, tuple[int | None, ...], str]] = [
         },
         None,
         (43, 0, None, 2497, 1408),
-        "langsmith",
     ),
     (
         {
@@ -247,7 +225,6 @@ SHAPES: list[tuple[dict[str, Any], str | None, tuple[int | None, ...], str]] = [
         },
         None,
         (8757, 3739, 3990, 483, None),
-        "inspect",
     ),
     (
         {
@@ -259,41 +236,32 @@ SHAPES: list[tuple[dict[str, Any], str | None, tuple[int | None, ...], str]] = [
         },
         None,
         (15235, 9088, None, 281, 0),
-        "inspect",
     ),
     (
         {"input": 60, "output": 15, "total": 75, "input_cache_read": 40, "output_reasoning": 5},
         None,
         (60, 40, None, 15, 5),
-        "langfuse",
     ),
     (
         {"input": 20, "output": 10, "total": 75, "input_cache_read": 40, "output_reasoning": 5},
         None,
         (60, 40, None, 15, 5),
-        "langfuse",
     ),
     (
         {"input": 20, "output": 15, "total": 75, "cache_read_input_tokens": 40},
         "anthropic",
         (60, 40, None, 15, None),
-        "langfuse",
     ),
-    ({"input": 1988, "total": 1988}, None, (1988, None, None, None, None), "langfuse"),
-    ({"input_length": 7, "output_length": 3}, None, (7, None, None, 3, None), "flat"),
-    ({"ContextTokens": "374", "GeneratedTokens": "44"}, None, (374, None, None, 44, None), "flat"),
-    ({"input_tokens": 10, "output_tokens": 2, "cached_tokens": 8}, None, (10, 8, None, 2, None), "flat"),
+    ({"input": 1988, "total": 1988}, None, (1988, None, None, None, None)),
+    ({"input_length": 7, "output_length": 3}, None, (7, None, None, 3, None)),
+    ({"ContextTokens": "374", "GeneratedTokens": "44"}, None, (374, None, None, 44, None)),
+    ({"input_tokens": 10, "output_tokens": 2, "cached_tokens": 8}, None, (10, 8, None, 2, None)),
 ]
 
 
-@pytest.mark.parametrize(("usage", "provider", "expected", "rule"), SHAPES)
-def test_shapes(usage: dict[str, Any], provider: str | None, expected: tuple[int | None, ...], rule: str) -> None:
-    assert normalise(usage, provider) == Usage(*expected, rule)
-
-
-def test_every_rule_has_a_shape_here_and_a_line_for_people() -> None:
-    assert {rule for *_, rule in SHAPES} == {rule.name for rule in RULES}
-    assert all(rule.doc and "\n" not in rule.doc for rule in RULES)
+@pytest.mark.parametrize(("usage", "provider", "expected"), SHAPES)
+def test_shapes(usage: dict[str, Any], provider: str | None, expected: tuple[int | None, ...]) -> None:
+    assert normalise(usage, provider) == Usage(*expected)
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"cost": 1.0}, {"service_tier": "standard"}])
@@ -307,9 +275,9 @@ def test_a_source_can_say_that_its_input_excludes_cached_tokens() -> None:
     assert normalise(usage, "anthropic", disjoint=True).input_tokens == 170
 
 
-def test_cached_above_input_is_not_clamped() -> None:
+def test_cached_above_input_shows_that_the_input_leaves_it_out() -> None:
     usage = normalise({"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 40}, "completion_tokens": 1})
-    assert (usage.input_tokens, usage.cache_read_tokens) == (10, 40)
+    assert (usage.input_tokens, usage.cache_read_tokens) == (50, 40)
 
 
 @pytest.mark.parametrize("bad", [-1, "-1", float("nan"), float("inf"), 1.5, True, "many", [1], 1 << 60, "9" * 400])
@@ -335,7 +303,7 @@ def test_anthropic_parts_add_up(fresh: int, read: int, written: int, output: int
             "output_tokens": output,
         }
     )
-    assert usage == Usage(fresh + read + written, read, written, output, None, "anthropic")
+    assert usage == Usage(fresh + read + written, read, written, output)
 
 
 def _case(name: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:

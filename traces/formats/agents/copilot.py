@@ -118,7 +118,7 @@ class _Session:
             known.tools += told.tools
             return
         thread.add_reply(told.parts, told.tools, at_s)
-        usage = Usage(output_tokens=output, rule="copilot") if output else None
+        usage = Usage(output_tokens=output) if output else None
         turn = thread.close(
             f"{thread.key}:{ordinal}", ordinal, at_s, usage=usage, model=text_of(data.get("model")) or self.model
         )

@@ -142,7 +142,6 @@ class CallTable:
             written if written >= 0 else None,
             output if output >= 0 else None,
             reasoning if reasoning >= 0 else None,
-            "anthropic",
         )
 
     def input_tokens(self, call: int) -> int | None:

@@ -55,7 +55,7 @@ class Counters:
         grown = [None if a is None else a - (b or 0) for a, b in zip(now or (), before, strict=True)]
         if any(value is not None and value < 0 for value in grown):
             return Usage()
-        return Usage(grown[0], grown[1], None, grown[2], grown[3], "codex")
+        return Usage(grown[0], grown[1], None, grown[2], grown[3])
 
     def _add_up(self, now: tuple[Any, ...], call: int) -> None:
         """Continue the lane whose total grew by just this call; without one, a lane starts, or some calls are missing.

@@ -17,7 +17,7 @@ from traces.transcripts.ledger import Ledger, document
 from traces.transcripts.parts import Part, PartMaker, as_dict, as_list, plain, seconds, text_of
 from traces.transcripts.requests import requests_of
 from traces.transcripts.turns import Thread, Turn
-from traces.usage.rules import Usage, count
+from traces.usage.rules import Usage, normalise
 
 if TYPE_CHECKING:
     from traces.source.sources import Source
@@ -220,17 +220,10 @@ def _exact(ids: list[int], model: str | None, make: PartMaker) -> Part:
 
 def _usage(metrics: dict[str, Any]) -> Usage | None:
     extra = as_dict(metrics.get("extra"))
-    written = next((extra[n] for n in _WRITTEN if extra.get(n) is not None), None)
-    reasoning = extra.get("reasoning_output_tokens", extra.get("reasoning_tokens"))
-    usage = Usage(
-        count(metrics.get("prompt_tokens"), "prompt_tokens"),
-        count(metrics.get("cached_tokens"), "cached_tokens"),
-        count(written, "cache writes"),
-        count(metrics.get("completion_tokens"), "completion_tokens"),
-        count(reasoning, "reasoning tokens"),
-        "atif",
-    )
+    usage = normalise({n: metrics.get(n) for n in _COUNTS} | {n: extra.get(n) for n in _MORE_COUNTS})
     return usage if any(value is not None for value in usage[:5]) else None
 
 
-_WRITTEN = ("cache_creation_input_tokens", "cache_write_tokens", "cache_write_input_tokens")
+_COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens")
+_MORE_COUNTS = ("cache_creation_input_tokens", "cache_write_tokens", "cache_write_input_tokens", "reasoning_output_tokens",
+                "reasoning_tokens")  # fmt: skip

@@ -124,7 +124,7 @@ class EventStream:
         if min(grown) < 0:
             grown = list(values)
         self.totals = values  # type: ignore[assignment]  # four of them, as in `names`
-        return Usage(grown[0], grown[2], grown[3], grown[1], None, "openhands totals")
+        return Usage(grown[0], grown[2], grown[3], grown[1], None)
 
     def _condense(self, given: dict[str, Any]) -> None:
         """Forgotten events leave the prompt, a summary takes their place."""

@@ -1,0 +1,268 @@
+"""What the usage objects of one source show together: the meaning of its figures, and the sentence that says so.
+
+A source is read once with the meaning that each object shows by itself or that its names usually have. The objects are
+counted by group (provider, model, names) and by what they showed. At the end the groups are decided; where a decision
+differs from what was assumed for an object, the source is read again with the decisions (`traces.intake.reading`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from traces.records import Evidence
+from traces.usage import meaning as m
+from traces.usage.counts import Usage
+from traces.usage.ledger import ODD
+from traces.usage.names import GENERIC, Figures, figures
+
+RARE = 0.05
+"""Up to this share of a group's objects may contradict the rest and be taken for faults of the source."""
+
+_SAID = {
+    m.INCLUDES: "input includes cached tokens",
+    m.OUTSIDE: "input excludes cached tokens",
+    m.READ_OUTSIDE: "input excludes tokens read from the cache and includes those written to it",
+    m.WRITE_OUTSIDE: "input includes tokens read from the cache and excludes those written to it",
+    m.WITHIN: "output includes reasoning tokens",
+    m.APART: "output excludes reasoning tokens",
+}
+_PROOF: dict[str, str | dict[bool, str]] = {
+    "total": "totals agree",
+    "exceeds": {True: "cached tokens exceed it", False: "reasoning exceeds it"},
+    "parts": "its uncached part is given beside it",
+    "name": "the names say so",
+    "open": "assumed from the names",
+}
+_GROUPS = 512
+"""Groups of one source that are told apart; the objects of further ones are decided with those of the same names."""
+
+
+Key = tuple[str, str, str]
+"""Provider, model, and the names with what they usually mean."""
+
+Decision = tuple[str | None, str | None, bool]
+"""Meaning of the input, meaning of the output (None: not shown), whether totals leave cached tokens out."""
+
+_OPEN: Decision = (None, None, False)
+
+
+class _Group:
+    """The objects of one provider, model and set of names, counted by what they showed of each meaning."""
+
+    def __init__(self, default: m.Default, styles: frozenset[str]) -> None:
+        self.default = default
+        self.generic = GENERIC in styles
+        self.input: Counter[tuple[str, str]] = Counter()  # (by, meaning) of objects with cached tokens
+        self.output: Counter[tuple[str, str]] = Counter()  # of objects with reasoning
+        self.bare = 0
+        self.odd = 0
+        self.uncached = 0
+        self.examples: dict[tuple[str, str], str] = {}
+
+
+def _decided(votes: Counter[tuple[str, str]], bare: int, documented: bool) -> str | None:
+    """The meaning that the objects of a group show; None where they show none or as many show another.
+
+    Cached tokens above the input prove that it excludes them. Totals that equal input + output say nothing where they
+    do so in such objects too: whoever wrote them added up the two figures. Rare objects that contradict the rest, or
+    the documented meaning of their names, are faults of the source.
+    """
+    exceeding = sum(count for (by, _), count in votes.items() if by == "exceeds")
+    shown: Counter[str] = Counter()
+    for (by, meaning), count in votes.items():
+        if by in ("total", "parts", "exceeds"):
+            shown[meaning] += count
+    including = shown[m.INCLUDES]
+    if documented and not including and 0 < exceeding <= RARE * (exceeding + votes["open", ""]):
+        return m.INCLUDES
+    if exceeding and including:
+        outside = shown[m.OUTSIDE] - exceeding
+        if not outside and exceeding > RARE * (exceeding + including) and bare:
+            return m.OUTSIDE
+        if exceeding <= RARE * (exceeding + including):
+            shown[m.OUTSIDE] -= exceeding
+    ranked = [(meaning, count) for meaning, count in shown.most_common() if count > 0]
+    if not ranked or (len(ranked) > 1 and ranked[0][1] == ranked[1][1]):
+        return None
+    return ranked[0][0]
+
+
+class Meanings:
+    """Reads the usage objects of one source and counts what they show.
+
+    Args:
+        decisions: What an earlier pass over the source decided by group.
+    """
+
+    def __init__(self, decisions: Mapping[Key, Decision] | None = None) -> None:
+        self._decisions = decisions or {}
+        self._groups: dict[Key, _Group] = {}
+        self.open = False  # an object was read whose meaning the rest of the source may change
+        self.objects = 0
+
+    def read(
+        self, usage: Mapping[str, Any], provider: str = "", model: str = "", disjoint: bool | None = None
+    ) -> Usage:
+        """One usage object as inclusive counts; errors as `traces.usage.rules.normalise`."""
+        found, plan = figures(usage)
+        if found == Figures():
+            return Usage()
+        default = m.default_of(plan.styles, provider, disjoint)
+        key: Key = (provider, model, plan.label if disjoint is None else f"{plan.label} {disjoint}")
+        group = self._groups.get(key)
+        if group is None:
+            if len(self._groups) >= _GROUPS:
+                key = ("", "", key[2])
+            group = self._groups.setdefault(key, _Group(default, plan.styles))
+        self.objects += 1
+        weighed = m.weigh(found, not group.generic)
+        of_input, of_output, bare = self._decisions.get(key, _OPEN)
+        self._count(group, found, weighed, "total" in plan.kinds)
+        return m.usage(
+            found,
+            chosen(weighed.input, of_input, default.input, bare),
+            chosen(weighed.output, of_output, default.output, False),
+        )
+
+    def _count(self, group: _Group, found: Figures, weighed: m.Weighed, totals: bool) -> None:
+        group.odd += weighed.odd_total
+        if weighed.odd_total:
+            group.examples.setdefault(("odd", ""), _figures_of(found))
+        for shown, votes in ((weighed.input, group.input), (weighed.output, group.output)):
+            if shown.by == "same":
+                continue
+            vote = (shown.by or "open", shown.meaning)
+            votes[vote] += 1
+            group.examples.setdefault(vote, _figures_of(found))
+        group.uncached += weighed.input.by == "same"
+        group.bare += weighed.bare_total
+        flips = totals or group.generic or group.default.input == m.INCLUDES
+        if weighed.input.by in ("", "exceeds") or (weighed.input.by == "total" and weighed.input.meaning == m.INCLUDES):
+            self.open = self.open or flips
+        if weighed.output.by == "":
+            self.open = self.open or totals or group.generic or group.default.output == m.WITHIN
+
+    def decisions(self) -> dict[Key, Decision]:
+        """What the source decided by group.
+
+        A group that shows nothing takes what all groups of its names show together, then, where its names are nobody's
+        in particular, what the whole source shows.
+        """
+        pools: dict[str | None, list[_Group]] = {None: list(self._groups.values())}
+        for key, group in self._groups.items():
+            pools.setdefault(key[2], []).append(group)
+        pooled = {pool: _decision(groups) for pool, groups in pools.items()}
+        settled: dict[Key, Decision] = {}
+        for key, group in self._groups.items():
+            own, wide, widest = _decision([group]), pooled[key[2]], pooled[None]
+            settled[key] = (
+                own[0] or wide[0] or (widest[0] if group.generic else None),
+                own[1] or wide[1] or (widest[1] if group.generic else None),
+                own[2] or (own[0] is None and wide[2]),
+            )
+        return settled
+
+    def decide(self, decisions: Mapping[Key, Decision]) -> None:
+        """Read what comes by `decisions`."""
+        self._decisions = decisions
+
+    def changed_by(self, decisions: Mapping[Key, Decision]) -> bool:
+        """Whether an object that was read so far would be read otherwise under `decisions`."""
+        for key, group in self._groups.items():
+            (of_input, of_output, bare), before = decisions.get(key, _OPEN), self._decisions.get(key, _OPEN)
+            for votes, now, was, default in (
+                (group.input, (of_input, bare), (before[0], before[2]), group.default.input),
+                (group.output, (of_output, False), (before[1], False), group.default.output),
+            ):
+                for by, meaning in votes:
+                    shown = m.Shown("" if by == "open" else by, meaning, (*_BOTH, meaning))
+                    if chosen(shown, now[0], default, now[1]) != chosen(shown, was[0], default, was[1]):
+                        return True
+        return False
+
+    def evidence(self) -> list[Evidence]:
+        """What the source showed, meaning by meaning, with what contradicts it."""
+        decisions = self.decisions()
+        found: list[Evidence] = []
+        for key, group in self._groups.items():
+            of_input, of_output, bare = decisions[key]
+            assumed = group.generic and of_input is None
+            found += _evidence(group, group.input, of_input or group.default.input, bare, True, assumed)
+            found += _evidence(group, group.output, of_output or group.default.output, False, False, False)
+            if group.odd:
+                found.append(Evidence(ODD, 0, (), group.odd, group.examples["odd", ""]))
+        uncached = sum(group.uncached for group in self._groups.values())
+        if uncached and not any(group.input for group in self._groups.values()):
+            found.append(Evidence("no cached tokens are reported, so input is the whole prompt", uncached, ()))
+        return found
+
+
+_BOTH = (m.INCLUDES, m.OUTSIDE, m.WITHIN, m.APART)
+
+
+def chosen(shown: m.Shown, decided: str | None, default: str, bare: bool) -> str:
+    """The meaning that an object is read with.
+
+    What its own arithmetic shows comes first, with two exceptions: a total that leaves cached tokens out shows nothing,
+    and a rare object with more cached tokens than input stays as it was logged.
+    """
+    if shown.by == "exceeds":
+        return decided if decided == m.INCLUDES else shown.meaning
+    if shown.by in ("total", "parts") and not (bare and shown.meaning == m.INCLUDES):
+        return shown.meaning
+    for meaning in (decided, default):
+        if meaning is not None and meaning in shown.fits:
+            return meaning
+    return decided or default if not shown.fits or shown.by else shown.fits[0]
+
+
+def _decision(groups: list[_Group]) -> Decision:
+    inputs: Counter[tuple[str, str]] = Counter()
+    outputs: Counter[tuple[str, str]] = Counter()
+    for group in groups:
+        inputs.update(group.input)
+        outputs.update(group.output)
+    bare = sum(group.bare for group in groups)
+    documented = not any(group.generic or group.default.input != m.INCLUDES for group in groups)
+    of_input = _decided(inputs, bare, documented)
+    return of_input, _decided(outputs, 0, False), bool(bare) and of_input == m.OUTSIDE
+
+
+def _evidence(
+    group: _Group, votes: Counter[tuple[str, str]], decided: str, bare: bool, of_input: bool, assumed: bool
+) -> list[Evidence]:
+    read_as: Counter[str] = Counter()
+    proofs: dict[str, Counter[str]] = {}
+    contradicting, example = 0, ""
+    for (by, meaning), count in votes.items():
+        shown = m.Shown("" if by == "open" else by, meaning, (*_BOTH, meaning))
+        said = decided if by in ("open", "name") else chosen(shown, decided, decided, bare)
+        read_as[said] += count
+        proof = _PROOF[by]
+        text = proof if isinstance(proof, str) else proof[of_input]
+        agrees = by in ("open", "name") or meaning == said
+        if agrees:
+            proofs.setdefault(said, Counter())[text] += count
+        if by not in ("open", "name") and (meaning != decided) and not (bare and meaning == m.INCLUDES):
+            contradicting += count
+            example = example or group.examples[by, meaning]
+    return [
+        Evidence(
+            _SAID[said],
+            count,
+            tuple(sorted(proofs.get(said, Counter()).items())),
+            contradicting if said == decided else 0,
+            example if said == decided else "",
+            votes["open", ""] if assumed and said == decided else 0,
+        )
+        for said, count in read_as.items()
+    ]
+
+
+def _figures_of(f: Figures) -> str:
+    """An object's figures as a text that names no content."""
+    names = {"input": "input", "fresh": "uncached input", "whole": "whole input", "read": "cache read",
+             "written": "cache write", "output": "output", "reasoning": "reasoning", "total": "total"}  # fmt: skip
+    return ", ".join(f"{said} {value:,}" for name, said in names.items() if (value := getattr(f, name)) is not None)

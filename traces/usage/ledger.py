@@ -1,0 +1,83 @@
+"""The evidence of many inputs put together, format by format: sentences for the receipt and the table `sources`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from traces.records import Evidence
+
+ODD = "the total equals no sum of the parts"
+
+
+class Ledger:
+    """Adds up what the inputs of a dataset, or of one ingest, showed of their usage figures."""
+
+    def __init__(self, state: list[list[Any]] | None = None) -> None:
+        self._found: dict[tuple[str, str], Evidence] = {}
+        for format_name, meaning, records, proofs, *rest in state or []:
+            self.add(format_name, Evidence(meaning, records, tuple((p, n) for p, n in proofs), *rest))
+
+    def add(self, format_name: str, evidence: Evidence) -> None:
+        """Take what one input of a format showed."""
+        known = self._found.get((format_name, evidence.meaning))
+        if known is not None:
+            proofs = Counter(dict(known.proofs))
+            proofs.update(dict(evidence.proofs))
+            evidence = evidence._replace(
+                records=known.records + evidence.records,
+                proofs=tuple(sorted(proofs.items())),
+                contradicting=known.contradicting + evidence.contradicting,
+                example=known.example or evidence.example,
+                assumed=known.assumed + evidence.assumed,
+            )
+        self._found[format_name, evidence.meaning] = evidence
+
+    def state(self) -> list[list[Any]]:
+        """Everything as JSON values."""
+        return [[name, *one] for (name, _), one in self._found.items()]
+
+    def sentences(self) -> list[dict[str, Any]]:
+        """One sentence a format: what its usage figures mean and what shows it (receipt `evidence`)."""
+        return [
+            {"source": name, "sentence": "; ".join(map(_sentence, told)), "records": max(one.records for one in told)}
+            for name in dict.fromkeys(name for name, _ in self._found)
+            if (told := self._of(name))
+        ]
+
+    def sentence(self, format_name: str) -> str | None:
+        """The sentence of a format; None where it has no usage figures."""
+        return "; ".join(map(_sentence, self._of(format_name))) or None
+
+    def _of(self, format_name: str) -> list[Evidence]:
+        found = [one for (name, _), one in self._found.items() if name == format_name and one.records]
+        known = [one for one in found if one.proofs]
+        return sorted(known or found, key=lambda one: (one.meaning.split()[0], -one.records))
+
+    def warnings(self) -> list[str]:
+        """What contradicts itself, and what was only assumed, each with its count."""
+        found = []
+        for (name, _), one in self._found.items():
+            if one.meaning == ODD:
+                found.append(
+                    f"{name}: in {one.contradicting:,} records of usage {ODD}, so it decided nothing (for example "
+                    f"{one.example})"
+                )
+            elif one.contradicting:
+                found.append(
+                    f"{name}: {one.meaning} in most of {one.records:,} records, but {one.contradicting:,} contradict "
+                    f"that, with more cached tokens than input or another total (for example {one.example})"
+                )
+            if one.assumed:
+                found.append(
+                    f"{name}: nothing shows whether the input of {one.assumed:,} records includes their cached tokens; "
+                    f"\"{one.meaning}\" is assumed (a total per record would show it, and so would a provider)"
+                )
+        return found
+
+
+def _sentence(one: Evidence) -> str:
+    if not one.proofs:
+        return one.meaning
+    told = [f"{proof} in {count:,} of {one.records:,}" for proof, count in sorted(one.proofs, key=lambda p: -p[1])]
+    return f"{one.meaning} ({', '.join(told)})"
