@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from traces.source.sources import Source
     from traces.text.kept_texts import KeptTexts
     from traces.text.tokens import Tokenizer
-    from traces.usage.evidence import Meanings
 
 ROLES = (
     "unknown",
@@ -186,7 +185,7 @@ class Context(NamedTuple):
     mapping: dict[str, str] | None = None  # --map NAME=COLUMN
     options: dict[str, Any] | None = None
     texts: KeptTexts | None = None  # takes texts of pieces without token ids
-    meanings: Meanings | None = None  # what the input's usage objects showed so far (traces.usage.rules.normalise)
+    meanings: Any = None  # traces.usage.evidence.Meanings: what the input's usage objects showed so far
 
 
 class Reader(Protocol):

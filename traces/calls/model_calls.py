@@ -57,6 +57,7 @@ class Calls:
     def __init__(self, context: Context, fill: bool = False) -> None:
         self._fill = fill
         self._digest = context.digest
+        self._meanings = context.meanings
         self.entries = Entries(context, exact=fill)
         self.history = History(context)
         self._stored: OrderedDict[str, tuple[str | None, list[Entry]]] = OrderedDict()
@@ -74,11 +75,11 @@ class Calls:
         """
         body = call.request if isinstance(call.request, Mapping) else None
         answer = call.answer if isinstance(call.answer, Mapping) else None
-        counted = usage_of(call, answer)
+        model = call.model or text_of(answer, "model", "modelVersion") or text_of(body, "model")
+        counted = self.usage_of(call, answer, model)
         length = counted.input_tokens
         if call.rounds > 1 and length is not None:
             length = round(length / call.rounds)  # a server-side tool's result adds little to what was sent before
-        model = call.model or text_of(answer, "model", "modelVersion") or text_of(body, "model")
         replies = self._replies(answer)
         told = Told()
         entries: list[Entry] = []
@@ -135,6 +136,12 @@ class Calls:
             copy_rank=(call.session is None, call.arrival_s is None),
         )
 
+    def usage_of(self, call: Call, answer: Mapping[str, Any] | None, model: str | None) -> Usage:
+        """The counts of a call: from its log where it keeps them, else from the answer."""
+        if call.counts is not None:
+            return call.counts
+        return normalise(usage_object(call, answer), call.provider, call.disjoint, self._meanings, model)
+
     def _replies(self, answer: Mapping[str, Any] | None) -> list[Entry]:
         ids = answer.get("output_token_ids") if answer is not None else None
         if isinstance(ids, list) and ids:
@@ -182,13 +189,6 @@ def dedupe_key(identity: str | None) -> str | None:
 
 def _said(entry: Entry) -> Entry:
     return entry._replace(pieces=tuple(piece._replace(role="assistant") for piece in entry.pieces))
-
-
-def usage_of(call: Call, answer: Mapping[str, Any] | None) -> Usage:
-    """The counts of a call: from its log where it keeps them, else from the answer."""
-    if call.counts is not None:
-        return call.counts
-    return normalise(usage_object(call, answer), call.provider, call.disjoint)
 
 
 def usage_object(call: Call, answer: Mapping[str, Any] | None) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from traces.records import Record, Reject, Skipped
 from traces.source.sources import HEAD_BYTES, TooLarge, parse_json
 from traces.transcripts.parts import as_dict
+from traces.usage.evidence import Meanings
 from traces.usage.rules import Usage, normalise
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 class Ledger:
     """Counts records. `used` also counts those that become requests; `finish` subtracts these."""
 
-    def __init__(self) -> None:
+    def __init__(self, meanings: Meanings | None = None) -> None:
+        self.meanings = meanings  # of the usage figures of the source (Context)
         self.used = 0
         self.skipped: Counter[tuple[str, str]] = Counter()
         self.rejects: list[Reject] = []
@@ -47,7 +49,7 @@ class Ledger:
         Agents log zeros for a call that ended before its counts arrived. A count that is no number is a reject.
         """
         try:
-            usage = normalise(as_dict(logged), provider, disjoint)
+            usage = normalise(as_dict(logged), provider, disjoint, self.meanings)
         except ValueError as error:
             self.reject(ordinal, str(error))
             return None

@@ -67,6 +67,7 @@ class PartMaker:
     def __init__(self, context: Context, exact: bool = False) -> None:
         self.digest = context.digest
         self.tokenizer = context.tokenizer
+        self.meanings = context.meanings  # of the usage figures, for `traces.usage.rules.normalise`
         self.exact = exact
         self._texts = context.texts
         self._parts: dict[int, Part] = {}

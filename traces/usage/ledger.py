@@ -71,7 +71,7 @@ class Ledger:
             if one.assumed:
                 found.append(
                     f"{name}: nothing shows whether the input of {one.assumed:,} records includes their cached tokens; "
-                    f"\"{one.meaning}\" is assumed (a total per record would show it, and so would a provider)"
+                    f'"{one.meaning}" is assumed (a total per record would show it, and so would a provider)'
                 )
         return found
 

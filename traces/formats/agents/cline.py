@@ -3,8 +3,8 @@
 Facts: cline/cline and RooCodeInc/Roo-Code, src/core/task, src/core/task-persistence, src/shared/ExtensionMessage.ts.
 The history holds the messages as sent, in Anthropic's shape or (Roo, `version` 2) in the AI SDK's; counts are in the
 UI's `api_req_started` messages, JSON in a text. Without a stated `apiProtocol` they leave cached tokens out of the
-input, under "openai" these are in it, under "anthropic" it depends on the version (`_disjoint`). After a summary or a
-truncation only messages without a mark (`condenseParent`, `truncationParent`) are sent; older versions overwrote the
+input, under "openai" these are in it, under "anthropic" it depends on the version: calls with more
+cached tokens than input show which. After a summary or a truncation only messages without a mark (`condenseParent`, `truncationParent`) are sent; older versions overwrote the
 rest, and what is gone is unobserved. Cline keeps all and says which range it left out. Cline's command line and desktop
 app keep a session in `<id>.json` (totals) and `<id>.messages.json` (messages, each answer with `metrics`), whose
 `inputTokens` is the whole request (apps/vscode/src/sdk/message-translator.ts).
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from traces.records import Context, Record
 from traces.source.sources import parse_json
 from traces.transcripts.ledger import Ledger, document, opening
-from traces.transcripts.parts import Part, PartMaker, as_dict, as_list, kind_of, plain, seconds, text_of, tokens_of
+from traces.transcripts.parts import Part, PartMaker, as_dict, as_list, kind_of, plain, seconds, text_of
 from traces.transcripts.requests import records_of
 from traces.transcripts.turns import Thread
 from traces.usage.rules import Usage, normalise
@@ -62,7 +62,7 @@ def sniff(head: Any, name: str) -> float:
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield the session and its requests."""
-    ledger = Ledger()
+    ledger = Ledger(context.meanings)
     value = document(_messages(source, ledger), ledger)
     folder = source.name.rpartition("/")[0]
     history, shown = value, None
@@ -82,7 +82,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     if isinstance(history, dict):
         thread = _command_line(history, make, ledger)
     else:
-        thread = _task(as_list(history), _calls(as_list(shown), ledger), make, ledger)
+        thread = _task(as_list(history), _calls(as_list(shown), make, ledger), make, ledger)
     yield from records_of([thread], context, ledger, reports_usage=True)
 
 
@@ -112,7 +112,7 @@ class _Call(NamedTuple):
     left_out: tuple[int, int] | None = None
 
 
-def _calls(shown: list[Any], ledger: Ledger) -> list[_Call]:
+def _calls(shown: list[Any], make: PartMaker, ledger: Ledger) -> list[_Call]:
     told: list[tuple[int, dict[str, Any], dict[str, Any]]] = []
     for at, value in enumerate(shown, 1):
         message = as_dict(value)
@@ -124,14 +124,12 @@ def _calls(shown: list[Any], ledger: Ledger) -> list[_Call]:
             told.append((at, message, as_dict(parse_json(text.encode())) if isinstance(text, str) and text else {}))
         except (ValueError, UnicodeEncodeError) as error:
             ledger.reject(at, str(error))
-    disjoint = _disjoint([counts for _, _, counts in told])
     found: list[_Call] = []
     for at, message, counts in told:
         names = [n for n in ("tokensIn", "tokensOut", "cacheReads", "cacheWrites") if n in counts]
         try:
-            usage = normalise(
-                {n: counts[n] for n in names}, disjoint=disjoint.get(str(counts.get("apiProtocol")), True)
-            )
+            protocol = text_of(counts.get("apiProtocol"))
+            usage = normalise({n: counts[n] for n in names}, protocol, protocol is None, make.meanings)
         except ValueError as error:
             ledger.reject(at, str(error))
             continue
@@ -149,26 +147,6 @@ def _calls(shown: list[Any], ledger: Ledger) -> list[_Call]:
         )
         ledger.used += 1
     return found
-
-
-def _disjoint(told: list[dict[str, Any]]) -> dict[str, bool]:
-    """By protocol, whether the input leaves cached tokens out.
-
-    Under "anthropic" it did until Roo 3.29.5 and does not since: calls whose cached tokens exceed their input tell the
-    first, calls of which none does the second. A task is taken to be of one version.
-    """
-    found = {"openai": False}
-    for counts in told:
-        cached = sum(tokens_of(counts.get(name)) or 0 for name in ("cacheReads", "cacheWrites"))
-        if counts.get("apiProtocol") == "anthropic" and cached:
-            exceeds = cached > (tokens_of(counts.get("tokensIn")) or 0)
-            found["anthropic"] = found.get("anthropic", False) or exceeds
-    return found
-
-
-def _exceeds(metrics: dict[str, Any]) -> bool:
-    cached = sum(tokens_of(metrics.get(name)) or 0 for name in ("cacheReadTokens", "cacheWriteTokens"))
-    return cached > (tokens_of(metrics.get("inputTokens")) or 0)
 
 
 def _task(history: list[Any], calls: list[_Call], make: PartMaker, ledger: Ledger) -> Thread:
@@ -239,8 +217,6 @@ def _gone(thread: Thread, call: _Call, at: int) -> None:
 def _command_line(log: dict[str, Any], make: PartMaker, ledger: Ledger) -> Thread:
     thread = Thread(text_of(log.get("sessionId")) or "main", NAME)
     thread.head = make.content(log.get("systemPrompt") or log.get("system_prompt"), "system").parts
-    # Cached tokens are inside the input, unless those of a call exceed it.
-    outside = any(_exceeds(as_dict(as_dict(message).get("metrics"))) for message in as_list(log.get("messages")))
     if "messages" not in log:
         ledger.ignore(f"the totals of a session: its calls are in <id>{_MESSAGES}")
     for at, value in enumerate(as_list(log.get("messages")), 1):
@@ -250,7 +226,7 @@ def _command_line(log: dict[str, Any], make: PartMaker, ledger: Ledger) -> Threa
         if message.get("role") != "assistant":
             thread.add_input(told.parts, at_s, "tool" if told.results else "user")
             continue
-        usage = ledger.usage(at, message.get("metrics"), disjoint=outside)
+        usage = ledger.usage(at, message.get("metrics"), disjoint=False)
         thread.add_reply(told.parts, told.tools, at_s)
         thread.close(
             f"{thread.key}:{at}",

@@ -46,7 +46,7 @@ def sniff(head: Any, name: str) -> float:
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield the session and its requests, then what became of the other lines."""
-    ledger = Ledger()
+    ledger = Ledger(context.meanings)
     session = _Session(context, ledger)
     for ordinal, entry in objects(source, ledger):
         session.entry(ordinal, entry)

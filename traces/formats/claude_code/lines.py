@@ -112,6 +112,7 @@ class LineParser:
 
     def __init__(self, context: Context) -> None:
         self.digest = context.digest
+        self.meanings = context.meanings
         self.parts = PartReader(context)
         self.session = ""
         self._versions: dict[str, str] = {}
@@ -199,7 +200,9 @@ class LineParser:
         usage = message.get("usage")
         if usage is not None:
             if usage != self._usage[0]:  # each block of an answer repeats it
-                *before, last = passes(usage) or [Pass("message", normalise(usage, "anthropic"))]
+                *before, last = passes(usage) or [
+                    Pass("message", normalise(usage, "anthropic", meanings=self.meanings))
+                ]
                 self._usage, self._passes = (usage, last.usage), tuple(before)
                 # No prompt has no tokens: figures that are all zero stand for a call whose usage never came.
                 self._told = any(self._usage[1][:5])

@@ -111,7 +111,7 @@ class _Stream:
         at_s: float | None,
     ) -> None:
         try:
-            usage = normalise(as_dict(message.get("usage")), "anthropic")
+            usage = normalise(as_dict(message.get("usage")), "anthropic", meanings=self.make.meanings)
             several = passes(message.get("usage"))
         except ValueError as error:
             self.ledger.reject(ordinal, str(error))

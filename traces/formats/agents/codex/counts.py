@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from traces.transcripts.parts import tokens_of
+from traces.usage.evidence import Meanings
 from traces.usage.rules import Usage, normalise
 
 _FIELDS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens", "total_tokens")
@@ -13,7 +14,8 @@ _FIELDS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_ou
 class Counters:
     """Takes the counters of one rollout in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, meanings: Meanings | None = None) -> None:
+        self.meanings = meanings
         self.total: tuple[Any, ...] | None = None
         self.last: tuple[Any, ...] | None = None
         self.responses: set[str] = set()
@@ -40,7 +42,7 @@ class Counters:
             return None, ""
         if now is None and response is None and latest is not None and latest == self.last and self.total is not None:
             return None, ""
-        usage = normalise(last, "openai") if isinstance(last, dict) else self._difference(now)
+        usage = normalise(last, "openai", meanings=self.meanings) if isinstance(last, dict) else self._difference(now)
         self.total, self.last = now if now is not None else self.total, latest
         if response is not None:
             self.responses.add(response)

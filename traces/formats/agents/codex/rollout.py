@@ -98,7 +98,7 @@ class _Rollout:
         self.source, self.ledger = source, ledger
         self.make = PartMaker(context)
         self.thread = Thread("", NAME)
-        self.counters = Counters()
+        self.counters = Counters(context.meanings)
         self.family = ""
         self.metas: dict[str, str | None] = {}
         self.start_ordinal = 0

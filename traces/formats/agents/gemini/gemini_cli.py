@@ -210,7 +210,7 @@ class _Chat:
         thread, make = self.thread, self.make
         usage: Usage | None = None
         try:
-            usage = normalise(message.get("tokens") or message.get("usageMetadata"))
+            usage = normalise(message.get("tokens") or message.get("usageMetadata"), meanings=make.meanings)
         except ValueError as error:
             self.ledger.reject(ordinal, str(error))
         thoughts = [make.text("reasoning", plain(thought)) for thought in as_list(message.get("thoughts"))]

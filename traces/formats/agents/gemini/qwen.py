@@ -54,7 +54,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
         thread.started_s = at_s if thread.started_s is None else thread.started_s
         message = as_dict(line.get("message"))
         if state.open is not None and (kind != "assistant" or uuid != state.open):
-            _close(thread, state, ledger)
+            _close(thread, state, ledger, make.meanings)
             branches.leave(state.open)
             state.open = None
         if kind == "assistant" and uuid != state.open:
@@ -76,7 +76,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             ledger.ignore("record that is no part of a prompt")
         branches.leave(uuid)
     if state.open is not None:
-        _close(thread, state, ledger)
+        _close(thread, state, ledger, make.meanings)
     yield from records_of([thread], context, ledger, reports_usage=True)
 
 
@@ -93,10 +93,10 @@ class _State:
         self.open, self.ordinal, self.usage, self.model = name, ordinal, None, None
 
 
-def _close(thread: Thread, state: _State, ledger: Ledger) -> None:
+def _close(thread: Thread, state: _State, ledger: Ledger, meanings: Any) -> None:
     usage: Usage | None = None
     try:
-        usage = normalise(as_dict(state.usage))
+        usage = normalise(as_dict(state.usage), meanings=meanings, model=state.model)
     except ValueError as error:
         ledger.reject(state.ordinal, str(error))
     thread.close(

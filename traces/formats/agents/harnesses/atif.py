@@ -225,5 +225,10 @@ def _usage(metrics: dict[str, Any]) -> Usage | None:
 
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens")
-_MORE_COUNTS = ("cache_creation_input_tokens", "cache_write_tokens", "cache_write_input_tokens", "reasoning_output_tokens",
-                "reasoning_tokens")  # fmt: skip
+_MORE_COUNTS = (
+    "cache_creation_input_tokens",
+    "cache_write_tokens",
+    "cache_write_input_tokens",
+    "reasoning_output_tokens",
+    "reasoning_tokens",
+)

@@ -146,7 +146,7 @@ class _Sample:
     def _usage(self, event: dict[str, Any], output: dict[str, Any]) -> Usage | None:
         provider = str(event.get("model") or "").split("/")[0]
         try:
-            usage = normalise(output.get("usage"), provider)
+            usage = normalise(output.get("usage"), provider, meanings=self.make.meanings)
         except ValueError as error:
             self.ledger.reject(self.ordinal, str(error))
             return None

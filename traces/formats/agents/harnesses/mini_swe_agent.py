@@ -65,16 +65,16 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             thread.add_reply(told.parts, tools, at_s)
             response = as_dict(extra.get("response"))
             turn = thread.close(f"main:{at}", at, at_s, model=text_of(response.get("model")) or model)
-            turn.usage, turn.passes = _usage(message)
+            turn.usage, turn.passes = _usage(message, make.meanings)
         else:
             thread.add_input(told.parts, at_s, "tool" if thread.turns else "user")
     yield from records_of([thread], context, ledger)
 
 
-def _usage(message: dict[str, Any]) -> tuple[Usage | None, list[Pass]]:
+def _usage(message: dict[str, Any], meanings: Any = None) -> tuple[Usage | None, list[Pass]]:
     logged = as_dict(as_dict(message.get("extra")).get("response")).get("usage")
     try:
-        usage = normalise(logged) if isinstance(logged, dict) else None
+        usage = normalise(logged, meanings=meanings) if isinstance(logged, dict) else None
         return (usage, passes(logged)) if usage is not None and usage.input_tokens else (None, [])
     except ValueError:
         return None, []

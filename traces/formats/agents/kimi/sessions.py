@@ -50,7 +50,7 @@ def sniff(head: Any, name: str) -> float:
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield the sessions and their requests."""
-    ledger, make = Ledger(), PartMaker(context)
+    ledger, make = Ledger(context.meanings), PartMaker(context)
     records = [r for r in source.head().records if isinstance(r, dict)]
     messages = source if any(kind_of(r, "role") in _CONTEXT_ROLES for r in records) else None
     place = source.name.rpartition("/")

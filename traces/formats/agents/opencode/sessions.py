@@ -237,7 +237,7 @@ class _Conversations:
 
     def _usage(self, step: dict[str, Any]) -> Usage | None:
         try:
-            usage = normalise(as_dict(step.get("tokens")))
+            usage = normalise(as_dict(step.get("tokens")), meanings=self.make.meanings)
         except ValueError as error:
             self.ledger.reject(self.ordinal, str(error))
             return None

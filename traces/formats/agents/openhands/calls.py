@@ -42,7 +42,10 @@ def threads(source: Source, context: Context, ledger: Ledger) -> list[Thread]:
         told = make.message({"role": "assistant", **as_dict(choice.get("message"))})
         end, took = seconds(call.get("timestamp")), _number(call.get("latency_sec"))
         try:
-            usage, several = normalise(as_dict(response.get("usage"))), passes(response.get("usage"))
+            usage, several = (
+                normalise(as_dict(response.get("usage")), meanings=make.meanings),
+                passes(response.get("usage")),
+            )
         except ValueError as error:
             ledger.reject(ordinal, str(error))
             usage, several = None, []

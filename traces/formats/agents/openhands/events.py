@@ -107,7 +107,7 @@ class EventStream:
     def _usage(self, name: str, call: dict[str, Any]) -> Usage | None:
         logged = self.usages.get(name) or as_dict(call["response"].get("usage"))
         try:
-            usage = normalise(logged)
+            usage = normalise(logged, meanings=self.make.meanings)
         except ValueError:
             return None
         if usage.input_tokens:
