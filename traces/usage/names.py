@@ -79,7 +79,7 @@ def figure(path: tuple[str, ...]) -> str | None:
     """Which of `FIGURES` a name is (with the names of the objects around it in front); None: no number of tokens."""
     inner, outer = {*words(path[-1])}, {word for name in path[:-1] for word in words(name)}
     every = inner | outer
-    if every & _NO_COUNT:
+    if every & _NO_COUNT or words(path[-1])[-1:] in (("details",), ("detail",)):
         return None
     if every & _THOUGHT:
         return "reasoning"
@@ -183,7 +183,7 @@ def _styles(names: set[str], kinds: set[str]) -> Iterator[str]:
     (LiteLLM, OpenHands and Goose keep Anthropic's names beside an inclusive total). Bedrock's, pi's, Kimi's and
     opencode's names leave them out. Gemini's and opencode's reasoning is beside the output.
     """
-    nested = any("." in name and "details" in name for name in names)
+    nested = any("." in name and "details" in name and "cach" in name for name in names)
     spans = any(name.startswith(("gen_ai.", "llm.")) for name in names)
     anthropic = bool(names & _ANTHROPIC) or any(name.startswith("cache_creation") for name in names)
     anthropic = anthropic or ("input_tokens" in names and bool(names & {"iterations", "server_tool_use"}))
