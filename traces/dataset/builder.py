@@ -21,7 +21,7 @@ from traces.text.kept_texts import KeptTexts
 from traces.tree.batches import BlockRow, PieceRow, block_batch, piece_batch
 from traces.tree.blocks import KnownTexts
 from traces.tree.prefixes import PrefixTree
-from traces.usage.ledger import Ledger
+from traces.usage.findings import Findings
 
 FLUSH_ROWS = 2048
 MAX_TOKENS = 1 << 48
@@ -48,7 +48,7 @@ class Builder:
         self.inputs: list[Input] = []
         self.spaces: dict[str, int] = {"dataset": 0}
         self.notes: Counter[str] = Counter()
-        self.usage = Ledger()  # what shows the meaning of usage figures, of all inputs of the dataset
+        self.usage = Findings()  # what shows the meaning of usage figures, of all inputs of the dataset
         self._pending: list[Row] = []
         self._blocks: list[BlockRow] = []
         self._pieces: list[PieceRow] = []

@@ -18,7 +18,7 @@ from traces.records import ROLES
 from traces.schema import PREFIXES, REJECTS, REQUESTS, SESSIONS, SOURCES, polars_schema
 from traces.tree.continuations import full_depths, infer_sessions
 from traces.tree.prefixes import Nodes, PrefixTree
-from traces.usage.ledger import Ledger
+from traces.usage.findings import Findings
 
 TEXT_TOLERANCE_TOKENS = 16
 """What stands for a native block where the unit is a token."""
@@ -333,7 +333,7 @@ def restore(dataset: Dataset) -> Builder:
     builder.inputs = [Input(*i) for i in state["inputs"]]
     builder.spaces, builder.requests.origins = state["spaces"], state["origins"]
     builder.sources = [tuple(row[1:-1]) for row in dataset.read("sources").rows()]
-    builder.usage = Ledger(state.get("usage"))
+    builder.usage = Findings(state.get("usage"))
     builder.requests.rejects = dataset.read("rejects").rows()
     builder.named = dataset.read("divergences")
     sessions = pl.read_parquet(folder / "sessions.parquet").drop("session_id")

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from traces.usage.ledger import Ledger
+from traces.usage.findings import Findings
 
 LISTED_REJECTS = 100
 LISTED_WARNINGS = 50
@@ -24,7 +24,7 @@ class Tally:
         self.rejects: list[dict[str, Any]] = []
         self.warnings: Counter[str] = Counter()
         self.repeats = 0
-        self.usage = Ledger()
+        self.usage = Findings()
 
     def state(self) -> dict[str, Any]:
         """Everything as JSON values, without names of files."""
@@ -39,7 +39,7 @@ class Tally:
         for name in ("files", "formats", "records", "warnings"):
             getattr(tally, name).update(state[name])
         tally.rejects = state["rejects"]
-        tally.usage = Ledger(state.get("usage"))
+        tally.usage = Findings(state.get("usage"))
         return tally
 
     def refused(self, name: str, reason: str, skipped: bool = False, listed: bool = False) -> None:

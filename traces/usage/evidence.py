@@ -14,7 +14,7 @@ from typing import Any
 from traces.records import Evidence
 from traces.usage import meaning as m
 from traces.usage.counts import Usage
-from traces.usage.ledger import ODD
+from traces.usage.findings import ODD
 from traces.usage.names import GENERIC, Figures, figures
 
 RARE = 0.05

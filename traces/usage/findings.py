@@ -10,7 +10,7 @@ from traces.records import Evidence
 ODD = "the total equals no sum of the parts"
 
 
-class Ledger:
+class Findings:
     """Adds up what the inputs of a dataset, or of one ingest, showed of their usage figures."""
 
     def __init__(self, state: list[list[Any]] | None = None) -> None:
