@@ -51,9 +51,9 @@ _OPEN: Decision = (None, None, False)
 class _Group:
     """The objects of one provider, model and set of names, counted by what they showed of each meaning."""
 
-    def __init__(self, default: m.Default, styles: frozenset[str]) -> None:
+    def __init__(self, default: m.Default, generic: bool) -> None:
         self.default = default
-        self.generic = GENERIC in styles
+        self.generic = generic  # nobody documents what these names mean together
         self.input: Counter[tuple[str, str]] = Counter()  # (by, meaning) of objects with cached tokens
         self.output: Counter[tuple[str, str]] = Counter()  # of objects with reasoning
         self.bare = 0
@@ -115,9 +115,10 @@ class Meanings:
         if group is None:
             if len(self._groups) >= _GROUPS:
                 key = ("", "", key[2])
-            group = self._groups.setdefault(key, _Group(default, plan.styles))
+            stated = disjoint is not None or provider in m.STATED
+            group = self._groups.setdefault(key, _Group(default, GENERIC in plan.styles and not stated))
         self.objects += 1
-        weighed = m.weigh(found, not group.generic)
+        weighed = m.weigh(found, GENERIC not in plan.styles)
         of_input, of_output, bare = self._decisions.get(key, _OPEN)
         self._count(group, found, weighed, "total" in plan.kinds)
         return m.usage(

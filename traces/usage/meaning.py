@@ -21,6 +21,9 @@ WITHIN, APART = "within", "apart"
 EXCLUDING_PROVIDERS = ("anthropic", "claude", "bedrock")
 """Providers whose input figure leaves the cached tokens out; matched as parts of the name."""
 
+STATED = ("inclusive", "goose")
+"""What readers pass as the provider where the input is known to include cached tokens."""
+
 
 class Default(NamedTuple):
     """What is assumed where nothing shows it: a meaning of the input and one of the output."""
@@ -54,7 +57,7 @@ class Weighed(NamedTuple):
 def default_of(styles: frozenset[str], provider: str, disjoint: bool | None) -> Default:
     """The usual meaning of names; the provider decides where they leave it open, `disjoint` in any case."""
     excludes = EXCLUDES in styles
-    if disjoint is not None or provider in ("inclusive", "goose"):
+    if disjoint is not None or provider in STATED:
         excludes = bool(disjoint)
     elif GENERIC in styles and not excludes:
         excludes = any(name in provider for name in EXCLUDING_PROVIDERS)

@@ -4,10 +4,10 @@ Facts: cline/cline and RooCodeInc/Roo-Code, src/core/task, src/core/task-persist
 The history holds the messages as sent, in Anthropic's shape or (Roo, `version` 2) in the AI SDK's; counts are in the
 UI's `api_req_started` messages, JSON in a text. Without a stated `apiProtocol` they leave cached tokens out of the
 input, under "openai" these are in it, under "anthropic" it depends on the version: calls with more
-cached tokens than input show which. After a summary or a truncation only messages without a mark (`condenseParent`, `truncationParent`) are sent; older versions overwrote the
-rest, and what is gone is unobserved. Cline keeps all and says which range it left out. Cline's command line and desktop
-app keep a session in `<id>.json` (totals) and `<id>.messages.json` (messages, each answer with `metrics`), whose
-`inputTokens` is the whole request (apps/vscode/src/sdk/message-translator.ts).
+cached tokens than input show which. After a summary or a truncation only messages without a mark (`condenseParent`,
+`truncationParent`) are sent; older versions overwrote the rest, and what is gone is unobserved. Cline keeps all and
+says which range it left out. Cline's command line and desktop app keep a session in
+`<id>.json` (totals) and `<id>.messages.json` (messages, each answer with `metrics`), whose `inputTokens` is the whole request (apps/vscode/src/sdk/message-translator.ts).
 """
 
 from __future__ import annotations
