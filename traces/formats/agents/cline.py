@@ -7,7 +7,8 @@ input, under "openai" these are in it, under "anthropic" it depends on the versi
 cached tokens than input show which. After a summary or a truncation only messages without a mark (`condenseParent`,
 `truncationParent`) are sent; older versions overwrote the rest, and what is gone is unobserved. Cline keeps all and
 says which range it left out. Cline's command line and desktop app keep a session in
-`<id>.json` (totals) and `<id>.messages.json` (messages, each answer with `metrics`), whose `inputTokens` is the whole request (apps/vscode/src/sdk/message-translator.ts).
+`<id>.json` (totals) and `<id>.messages.json` (messages, each answer with `metrics`), whose `inputTokens` is the whole
+request (apps/vscode/src/sdk/message-translator.ts).
 """
 
 from __future__ import annotations
