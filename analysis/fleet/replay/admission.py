@@ -11,7 +11,7 @@ from analysis.fleet.replay.books import (
     INSTANT,
     MODEL,
     Arrivals,
-    Desk,
+    Books,
     Outcome,
     Rules,
 )
@@ -24,7 +24,7 @@ from analysis.kernel.numba_norc import inner
 
 
 @inner()
-def insert(i: int, r: int, c: Caches, a: Arrivals, d: Desk) -> None:
+def insert(i: int, r: int, c: Caches, a: Arrivals, d: Books) -> None:
     """The prompt of request `i` comes into replica `r` and into the shared cache."""
     shared = len(c.capacity) - 1
     node = a.what[i].leaf
@@ -36,7 +36,7 @@ def insert(i: int, r: int, c: Caches, a: Arrivals, d: Desk) -> None:
 
 
 @inner()
-def make_room(r: int, c: Caches, d: Desk) -> None:
+def make_room(r: int, c: Caches, d: Books) -> None:
     """Evict down to what running requests leave of the replica's capacity."""
     if c.capacity[r] >= 0:
         evict(c, r, max(c.capacity[r] - d.replicas[r].private_blocks, 0))
@@ -44,7 +44,7 @@ def make_room(r: int, c: Caches, d: Desk) -> None:
 
 @inner()
 def admit(
-    i: int, r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome, fresh: bool
+    i: int, r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, out: Outcome, fresh: bool
 ) -> None:
     """Request `i` begins on replica `r`. `fresh`: the look-up of its arrival still holds."""
     now = d.clock[0].now_s
@@ -53,6 +53,7 @@ def admit(
     out.times[i].admitted_s = now
     hit = 0
     blocks = 0
+    # note what it hits here, in the shared cache, and on the best replica; then touch or insert it
     if node >= 0:
         blocks = c.end_blocks[node]
         if not fresh:
@@ -73,6 +74,7 @@ def admit(
             touch(c, shared, node, d.found[HELD, shared])
     if rules.choices[0].service == INSTANT:
         return
+    # it runs on the replica; what it reads is locked, what only it uses is counted
     d.replicas[r].admitted += 1
     d.replicas[r].context_tokens += a.what[i].tokens
     if node >= 0:
@@ -84,12 +86,14 @@ def admit(
     d.replicas[r].private_blocks += d.requests[i].private_blocks
     if rules.choices[0].pin:
         make_room(r, c, d)
+    # put it at the head of the replica's list of running requests
     first = d.replicas[r].run_first
     d.requests[i].run_next = first
     d.requests[i].run_previous = -1
     if first >= 0:
         d.requests[first].run_previous = i
     d.replicas[r].run_first = i
+    # when its prompt is computed and its answer finished: by the model, or as recorded
     cached = hit * fleet.block_tokens[0]
     new = a.what[i].tokens - cached
     fleet.prefill_tokens[r] += new
@@ -117,7 +121,7 @@ def admit(
 
 
 @inner()
-def fits(i: int, r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> bool:
+def fits(i: int, r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> bool:
     """Whether replica `r` may admit request `i` now."""
     if rules.choices[0].most_running >= 0 and d.replicas[r].admitted >= rules.choices[0].most_running:
         return False
@@ -133,7 +137,7 @@ def fits(i: int, r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: 
 
 
 @inner()
-def serve_waiting(r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
+def serve_waiting(r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> None:
     """Admit what waits on replica `r`, in order, as far as there is room."""
     while d.replicas[r].wait_first >= 0:
         i = d.replicas[r].wait_first
@@ -153,7 +157,7 @@ def serve_waiting(r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d:
 
 
 @inner()
-def release(i: int, a: Arrivals, d: Desk, what: int) -> None:
+def release(i: int, a: Arrivals, d: Books, what: int) -> None:
     """Let the requests arrive that wait for request `i` to arrive or to finish."""
     for k in range(a.dependants_first[i], a.dependants_first[i + 1]):
         j = a.dependants[k]
@@ -162,7 +166,7 @@ def release(i: int, a: Arrivals, d: Desk, what: int) -> None:
 
 
 @inner()
-def close(i: int, a: Arrivals, fleet: Fleet, d: Desk, out: Outcome) -> None:
+def close(i: int, a: Arrivals, fleet: Fleet, d: Books, out: Outcome) -> None:
     """Request `i` is over: its session continues, or leaves and makes place for the next one."""
     s = a.what[i].session
     out.times[i].finished_s = d.clock[0].now_s
@@ -179,7 +183,7 @@ def close(i: int, a: Arrivals, fleet: Fleet, d: Desk, out: Outcome) -> None:
 
 
 @inner()
-def leave(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
+def leave(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> None:
     """Request `i` no longer occupies its replica."""
     r = out.replica[i]
     before, after = d.requests[i].run_previous, d.requests[i].run_next
@@ -203,7 +207,7 @@ def leave(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, o
 
 
 @inner()
-def computed(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
+def computed(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> None:
     """The prompt of request `i` is computed: its first token is there."""
     r = out.replica[i]
     fleet.prefill_tokens[r] -= a.what[i].tokens - out.blocks[i].hit * fleet.block_tokens[0]
@@ -212,7 +216,7 @@ def computed(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk
 
 
 @inner()
-def finished(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
+def finished(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> None:
     """Request `i` has its answer; what waits on its replica may come in."""
     r = out.replica[i]
     leave(i, c, a, rules, fleet, d, out)

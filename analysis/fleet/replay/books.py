@@ -140,7 +140,7 @@ class Outcome(NamedTuple):
     events: NDArray[np.void]
 
 
-class Desk(NamedTuple):
+class Books(NamedTuple):
     """Books that no policy sees.
 
     Attributes:
@@ -159,7 +159,7 @@ class Desk(NamedTuple):
     found: NDArray[np.int64]
 
 
-def new_desk(arrivals: Arrivals, replicas: int, sessions: int, begin_s: float) -> Desk:
+def new_books(arrivals: Arrivals, replicas: int, sessions: int, begin_s: float) -> Books:
     """Empty books; `begin_s` is the time of the first arrival."""
     rows = len(arrivals.what)
     requests = np.zeros(rows, RUNNING_REQUEST)
@@ -174,7 +174,7 @@ def new_desk(arrivals: Arrivals, replicas: int, sessions: int, begin_s: float) -
     by_session["place"] = -2
     by_session["left"] = np.diff(arrivals.session_first)
     pending = 3 * rows + len(arrivals.dependants) + 16
-    return Desk(
+    return Books(
         requests,
         by_replica,
         by_session,

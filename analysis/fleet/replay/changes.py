@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from analysis.fleet.replay.admission import leave
-from analysis.fleet.replay.books import HOT, LOSE, Arrivals, Desk, Outcome, Rules
+from analysis.fleet.replay.books import HOT, LOSE, Arrivals, Books, Outcome, Rules
 from analysis.fleet.replay.clock import add_running, recount, spend_load
 from analysis.fleet.replay.event_heap import ARRIVED, push
 from analysis.fleet.replay.pins import lock
@@ -17,11 +17,12 @@ from analysis.kernel.numba_norc import inner
 
 
 @inner()
-def change_fleet(e: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome, again: Any) -> int:
+def change_fleet(e: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, out: Outcome, again: Any) -> int:
     """Fleet event `e`. Returns how many requests (listed in `again`) must be routed anew."""
     out.events[e].live_sessions = d.sums[0].live
     out.events[e].replicas_before = fleet.alive.sum()
     homeless = 0
+    # HOT: all requests of the session still to come arrive now
     if rules.changes[e].kind == HOT:
         s = rules.changes[e].argument
         for k in range(a.session_first[s], a.session_first[s + 1]):
@@ -29,11 +30,13 @@ def change_fleet(e: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: 
             if np.isnan(out.times[i].arrived_s):
                 push(d, d.clock[0].now_s, ARRIVED, 0, i)
     else:
+        # LOSE: the busiest replica fails
         lost = -1
         if rules.changes[e].kind == LOSE:
             for r in range(len(fleet.alive)):
                 if fleet.alive[r] and (lost < 0 or fleet.running[r] > fleet.running[lost]):
                     lost = r
+        # replicas that join start empty; those that leave give up what waits, a lost one what runs too
         for r in range(len(fleet.alive)):
             stays = fleet.alive[r] if rules.changes[e].kind == LOSE else int(r < rules.changes[e].argument)
             if r == lost:
@@ -62,6 +65,7 @@ def change_fleet(e: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: 
                     again[homeless] = i
                     homeless += 1
                     i = d.requests[i].run_next
+        # take these requests off their replicas' books
         for k in range(homeless):
             i = again[k]
             r = out.replica[i]
@@ -76,6 +80,7 @@ def change_fleet(e: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: 
                     fleet.prefill_tokens[r] -= a.what[i].tokens - out.blocks[i].hit * fleet.block_tokens[0]
                 d.requests[i].attempt += 1
                 leave(i, c, a, rules, fleet, d, out)
+        # replicas that are gone have no queue
         for r in range(len(fleet.alive)):
             if fleet.alive[r] == 0:
                 d.replicas[r].wait_first = -1
@@ -85,6 +90,7 @@ def change_fleet(e: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: 
         if lost >= 0:
             clear(c, lost)
             d.replicas[lost].prefill_free_s = d.clock[0].now_s
+        # sessions whose replica is gone remember it as -2 - r
         for s in range(len(fleet.last)):
             if fleet.last[s] >= 0 and fleet.alive[fleet.last[s]] == 0:
                 fleet.last[s] = -2 - fleet.last[s]

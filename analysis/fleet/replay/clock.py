@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from analysis.fleet.replay.books import SAMPLES, Desk, Outcome, Rules
+from analysis.fleet.replay.books import SAMPLES, Books, Outcome, Rules
 from analysis.fleet.routers.fleet import Fleet
 from analysis.kernel.numba_norc import inner
 
 
 @inner()
-def advance(when: float, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
+def advance(when: float, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> None:
     """Move the clock to `when`, adding to the integrals and taking the samples that fall due."""
     now = d.clock[0].now_s
     if when <= now:
@@ -49,7 +49,7 @@ def advance(when: float, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> N
 
 
 @inner()
-def spend_load(r: int, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
+def spend_load(r: int, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> None:
     """Book the time that replica `r` spent with its present load."""
     if fleet.alive[r]:
         seconds = min(d.clock[0].now_s, rules.window_s[1]) - max(d.replicas[r].changed_s, rules.window_s[0])
@@ -59,7 +59,7 @@ def spend_load(r: int, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> Non
 
 
 @inner()
-def add_running(r: int, change: int, rules: Rules, fleet: Fleet, d: Desk, out: Outcome) -> None:
+def add_running(r: int, change: int, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> None:
     """One request more (or less) in flight on replica `r`."""
     spend_load(r, rules, fleet, d, out)
     before = fleet.running[r]
@@ -72,7 +72,7 @@ def add_running(r: int, change: int, rules: Rules, fleet: Fleet, d: Desk, out: O
 
 
 @inner()
-def move_session(s: int, r: int, blocks: int, fleet: Fleet, d: Desk) -> None:
+def move_session(s: int, r: int, blocks: int, fleet: Fleet, d: Books) -> None:
     """Count live session `s` at replica `r` (-1: nowhere) with `blocks` of context."""
     for step in range(2):
         where = d.sessions[s].place if step == 0 else r
@@ -91,7 +91,7 @@ def move_session(s: int, r: int, blocks: int, fleet: Fleet, d: Desk) -> None:
 
 
 @inner()
-def recount(fleet: Fleet, d: Desk) -> None:
+def recount(fleet: Fleet, d: Books) -> None:
     """Sums over the replicas alive, after the fleet changed."""
     d.sums[0].running = 0
     d.sums[0].running_squares = 0

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from analysis.fleet.replay.books import Desk
+from analysis.fleet.replay.books import Books
 from analysis.kernel.numba_norc import inner
 
 COMPUTED, FINISHED, ARRIVED = range(3)  # at one time, in this order
 
 
 @inner()
-def push(d: Desk, when: float, what: int, attempt: int, request: int) -> None:
+def push(d: Books, when: float, what: int, attempt: int, request: int) -> None:
     """Heap order: time, then COMPUTED before FINISHED before ARRIVED, then arrival order."""
     key = (what << 48) | (attempt << 40) | request
     at = d.sums[0].pending
@@ -26,7 +26,7 @@ def push(d: Desk, when: float, what: int, attempt: int, request: int) -> None:
 
 
 @inner()
-def pop(d: Desk) -> int:
+def pop(d: Books) -> int:
     """Take the earliest event: (what << 48) | (attempt << 40) | request."""
     key = d.heap_key[0]
     d.sums[0].pending -= 1

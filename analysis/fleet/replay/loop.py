@@ -1,5 +1,4 @@
-"""Event-driven replay of requests over replicas: who gets each request, what its cache holds by then, how loaded it
-is.
+"""The event loop of a replay: which replica gets each request, what its cache holds by then, how loaded it is.
 
 One pass over arrivals, admissions, computed prompts and finished answers. Next to the replicas' caches runs one
 shared cache of their total size, touched at the same moments, so that what routing loses is read off request by
@@ -20,10 +19,10 @@ from analysis.fleet.replay.books import (
     AFTER_ARRIVAL,
     INSTANT,
     Arrivals,
-    Desk,
+    Books,
     Outcome,
     Rules,
-    new_desk,
+    new_books,
     new_outcome,
 )
 from analysis.fleet.replay.changes import change_fleet
@@ -52,7 +51,7 @@ def place(
     a: Arrivals,
     rules: Rules,
     fleet: Fleet,
-    d: Desk,
+    d: Books,
     out: Outcome,
     changes: int,
 ) -> int:
@@ -61,19 +60,23 @@ def place(
     node = a.what[i].leaf
     replicas = len(fleet.alive)
     blocks = 0
+    # what every replica holds of the prompt
     if node >= 0:
         matches(c, node, d.found)
         blocks = c.end_blocks[node]
     else:
         d.found[:] = 0
+    # where the session was last; below -1: on a replica that has left since
     before = fleet.last[s]
     if before < -1:
         fleet.last[s] = -1
+    # the policy chooses
     r = choose(s, a.what[i].tokens, d.clock[0].now_s, fleet, memory)
     if r < 0 or r >= replicas or fleet.alive[r] == 0:
         return -2
     if before < -1:
         before = -2 - before
+    # count the move, and what the last change of the fleet makes it recompute
     if before >= 0 and before != r:
         out.counts[0].moves += 1
     if d.sessions[s].settled < changes:
@@ -86,6 +89,7 @@ def place(
                     deepest = max(deepest, d.found[EVER_HELD, k])
                 out.events[e].recomputed_blocks += deepest - d.found[HELD, r]
         d.sessions[s].settled = changes
+    # refuse it where the replica's queue is full
     if (
         rules.choices[0].most_waiting >= 0
         and fleet.waiting[r] >= rules.choices[0].most_waiting
@@ -95,24 +99,29 @@ def place(
         out.replica[i] = -1
         close(i, a, fleet, d, out)
         return r
+    # the session counts there now
     fleet.last[s] = r
     out.replica[i] = r
     move_session(s, r, blocks, fleet, d)
     if node >= 0:
         mark_routed(c, r, node)
+    # where service takes no time it is over at once
     if rules.choices[0].service == INSTANT:
         admit(i, r, c, a, rules, fleet, d, out, True)
         out.times[i].computed_s = d.clock[0].now_s
         close(i, a, fleet, d, out)
         return r
+    # it is in flight: on the replica and in its session
     add_running(r, 1, rules, fleet, d, out)
     fleet.session_running[s] += 1
     if fleet.session_running[s] == 1:
         d.sums[0].busy += 1
     out.counts[0].max_session_running = max(out.counts[0].max_session_running, fleet.session_running[s])
+    # admit it if nothing waits before it and it fits
     if d.replicas[r].wait_first < 0 and fits(i, r, c, a, rules, fleet, d, out):
         admit(i, r, c, a, rules, fleet, d, out, True)
         return r
+    # else it waits at the end of the replica's queue
     out.counts[0].queued += 1
     out.times[i].admitted_s = np.nan
     d.requests[i].wait_next = -1
@@ -129,16 +138,18 @@ def place(
 
 
 def _run(
-    choose: Any, memory: Memory, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Desk, out: Outcome, again: Any
+    choose: Any, memory: Memory, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, out: Outcome, again: Any
 ) -> int:
     """Replay everything. Returns -1, or the request for which the policy chose a replica that is not alive."""
     n = len(a.what)
     upcoming = 0
     changes = 0
     while True:
+        # skip requests that arrive after others, or have arrived already
         while upcoming < n and (a.what[upcoming].kind != ABSOLUTE or not np.isnan(out.times[upcoming].arrived_s)):
             upcoming += 1
-        # At one time: computed, finished, fleet events, arrivals.
+        # the earliest of: a pending event (0), a change of the fleet (1), a recorded arrival (2);
+        # at one time: computed, finished, changes of the fleet, arrivals
         source = -1
         when = np.inf
         if d.sums[0].pending > 0:
@@ -154,8 +165,10 @@ def _run(
                 source, when = 2, first
         if source < 0:
             break
+        # move the clock there
         advance(when, rules, fleet, d, out)
         i = -1
+        # a change of the fleet: route anew what its replicas can no longer serve
         if source == 1:
             homeless = change_fleet(changes, c, a, rules, fleet, d, out, again)
             changes += 1
@@ -163,6 +176,7 @@ def _run(
                 if place(again[k], choose, memory, c, a, rules, fleet, d, out, changes) == -2:
                     return again[k]
             continue
+        # an arrival, or a pending event: a computed prompt, a finished answer, an arrival after another request
         if source == 2:
             i = upcoming
             upcoming += 1
@@ -179,6 +193,7 @@ def _run(
                 continue
             if not np.isnan(out.times[i].arrived_s):
                 continue
+        # the request arrives; its session is live from its first one on
         out.times[i].arrived_s = d.clock[0].now_s
         s = a.what[i].session
         if d.sessions[s].place == -2:
@@ -188,6 +203,7 @@ def _run(
         if place(i, choose, memory, c, a, rules, fleet, d, out, changes) == -2:
             return i
         release(i, a, d, AFTER_ARRIVAL)
+    # close the books
     for r in range(len(fleet.alive)):
         spend_load(r, rules, fleet, d, out)
     out.integrals[0].end_s = d.clock[0].now_s
@@ -214,12 +230,12 @@ def run(
     """
     replicas = len(fleet.alive)
     out = new_outcome(len(arrivals.what), replicas, len(rules.changes))
-    desk = new_desk(arrivals, replicas, len(fleet.last), begin_s)
+    books = new_books(arrivals, replicas, len(fleet.last), begin_s)
     fleet = fleet._replace(
-        held=desk.found[HELD, :replicas], routed=desk.found[SENT, :replicas], in_use=desk.found[IN_USE, :replicas]
+        held=books.found[HELD, :replicas], routed=books.found[SENT, :replicas], in_use=books.found[IN_USE, :replicas]
     )
     again = np.empty(len(arrivals.what) if len(rules.changes) else 0, np.int64)
-    rest = (memory, caches, arrivals, rules, fleet, desk, out, again)
+    rest = (memory, caches, arrivals, rules, fleet, books, out, again)
     failed = _compiled(*(typeof(value) for value in rest))(choose, *rest)
     if failed >= 0:
         raise RuntimeError(f"the policy chose a replica that is not alive for request {failed} (in arrival order)")

@@ -14,6 +14,13 @@ from analysis.kernel.numba_norc import inner
 ENTRY = np.dtype([("depth", "i4"), ("holding", "i4"), ("up", "i4"), ("down", "i4"), ("older", "i4"), ("newer", "i4")])
 """An entry: its depth in blocks (of JUNK: the number of blocks); its holding; the next entry of its stack, up and down;
 the next entry of the replica's list, older and newer."""
+HOLDINGS = np.dtype(
+    [("owner", "i4"), ("path", "i4"), ("next", "i4"), ("top", "i4"), ("bottom", "i4"), ("inserted", "i4"),
+     ("routed", "i4"), ("locked", "i4")]
+)  # fmt: skip
+"""One replica's part of one path: the replica; the path; the next holding of the path; the shallowest and the deepest
+entry; the deepest depth ever held (what an unbounded cache would still hold), ever routed there, and that running
+requests read."""
 ENDS = np.dtype([("oldest", "i4"), ("newest", "i4")])
 COUNTERS = np.dtype([("free_entry", "i8"), ("next_entry", "i8"), ("next_holding", "i8")])
 """The first free entry, and how many entries and holdings were ever used."""

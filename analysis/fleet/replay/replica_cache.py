@@ -22,13 +22,6 @@ from analysis.fleet.replay.recency_list import COUNTERS, ENDS, ENTRY, append, fr
 from analysis.kernel.heavy_paths import HeavyPaths
 from analysis.kernel.numba_norc import inner
 
-HOLDINGS = np.dtype(
-    [("owner", "i4"), ("path", "i4"), ("next", "i4"), ("top", "i4"), ("bottom", "i4"), ("inserted", "i4"),
-     ("routed", "i4"), ("locked", "i4")]
-)  # fmt: skip
-"""One replica's part of one path: the replica; the path; the next holding of the path; the shallowest and the deepest
-entry; the deepest depth ever held (what an unbounded cache would still hold), ever routed there, and that running
-requests read."""
 HELD, EVER_HELD, SENT, IN_USE = range(4)  # rows that `matches` fills
 JUNK = (
     -1
@@ -44,7 +37,7 @@ class Caches(NamedTuple):
         end_blocks: int64[n], full blocks at each node's end.
         base: int64[p], full blocks above each path's first node.
         first: int32[p], first holding of the path.
-        holdings: HOLDINGS[h]. entries: recency_list.ENTRY[e].
+        holdings: recency_list.HOLDINGS[h]. entries: recency_list.ENTRY[e].
         ends: recency_list.ENDS[R], oldest and newest entry of each replica's list.
         resident, capacity, pinned: int64[R], blocks; capacity -1 is unbounded.
         counters: recency_list.COUNTERS[1].
@@ -184,15 +177,18 @@ def touch(c: Caches, replica: int, node: int, limit: int) -> None:
         here = min(c.end_blocks[node], limit)
         if here > c.base[p]:
             h = holding_of(c, replica, p)
+            # how deep the replica held the path before
             before = c.entries[c.holdings[h].bottom].depth if c.holdings[h].bottom >= 0 else c.base[p]
             if here > before:
                 c.resident[replica] += here - before
+            # entries that are no deeper are as recent as this touch now
             top = c.holdings[h].top
             while top >= 0 and c.entries[top].depth <= here:
                 below = c.entries[top].down
                 unlink(c.entries, c.ends, replica, top)
                 free_entry(c.entries, c.counters, top)
                 top = below
+            # one new entry on top of the stack, at the recent end of the replica's list
             e = new_entry(c.entries, c.counters)
             c.entries[e].depth = here
             c.entries[e].holding = h
@@ -231,16 +227,19 @@ def evict(c: Caches, replica: int, capacity: int) -> None:
         if e < 0 or e == passed_over:
             return
         h = c.entries[e].holding
+        # low: where the entry's blocks begin; floor: what is locked of them stays
         if h == JUNK:
             low = 0
             floor = 0
         else:
             low = c.entries[c.entries[e].up].depth if c.entries[e].up >= 0 else c.base[c.holdings[h].path]
             floor = c.entries[e].depth if c.entries[e].down >= 0 else max(low, c.holdings[h].locked)
+        # its deepest blocks leave first
         gone = min(c.resident[replica] - capacity, c.entries[e].depth - floor)
         if gone > 0:
             c.entries[e].depth -= gone
             c.resident[replica] -= gone
+        # an entry without blocks goes out of its stack and its list
         if c.entries[e].depth == low:
             unlink(c.entries, c.ends, replica, e)
             if h != JUNK:
