@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.fleet.replay.recency_list import COUNTERS, ENDS, ENTRY, append, free_entry, new_entry, unlink
+from analysis.fleet.replay.recency_list import COUNTERS, ENDS, ENTRY, HOLDINGS, append, free_entry, new_entry, unlink
 from analysis.kernel.heavy_paths import HeavyPaths
 from analysis.kernel.numba_norc import inner
 
