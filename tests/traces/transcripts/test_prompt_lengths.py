@@ -48,7 +48,7 @@ LENGTHS = {
     "swe_agent_traj/ctf_katy.traj": (18, 87553, 5950, 0, 1654),
     "tau_bench/tb_airline.json": (20, 114326, 8113, 0, 3429),
 }
-"""File -> requests, input tokens, tokens that the prompts add to those before them, unobserved ones of these, answers'."""
+"""File -> requests, input tokens, tokens that prompts add to those before them, unobserved ones of these, answers."""
 
 
 @pytest.mark.parametrize("name", LENGTHS)

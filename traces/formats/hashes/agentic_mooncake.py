@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from traces.formats.hashes.hash_rows import BlockSize, Count, row_and_ids
+from traces.formats.hashes.hash_rows import HashRow, rows
 from traces.records import Blocks, Context, Record, Reject, Request, Session, Skipped
 from traces.source.clock import to_seconds
-from traces.source.sources import Head, Source, parse_json
+from traces.source.sources import Head, Source
 
 NAME = "agentic_mooncake"
 SUMMARY = {
@@ -36,25 +36,17 @@ class _Tool(msgspec.Struct):
     tool_class: str | None = None
 
 
-class _Row(msgspec.Struct):
-    request_id: str | int
-    input_length: Count | None = None
-    input_tokens: Count | None = None
-    output_length: Count | None = None
-    output_tokens: Count | None = None
-    hash_ids: Any = None
-    session_id: str | int | None = None
+class _Row(HashRow):
+    request_id: str | int | None = None
+    schema: Any = None
+    hash_id_scope: Any = None
     parent_session_id: str | int | None = None
     play_id: str | int | None = None
-    model: str | None = None
-    timestamp: int | float | None = None
-    created_time: int | float | None = None
     not_before_ms: int | float | None = None
     recorded_api_time_ms: int | float | None = None
     wait_for: list[str | int] | None = None
     dependencies: list[_Dependency] | None = None
     tool_events: list[_Tool] | None = None
-    block_size: BlockSize | None = None
 
 
 _decoder = msgspec.json.Decoder(_Row)
@@ -79,34 +71,25 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     scope = "file"
     session_of: dict[str, str] = {}
     seen: set[str] = set()
-    for number, line in source.lines():
-        if line is None:
-            yield Reject(number, "a line longer than 256 MiB")
+    for one in rows(source, _decoder, _is_header):
+        if isinstance(one, Reject):
+            yield one
             continue
-        if not line or line.isspace():
+        number, row, tokens, ids = one
+        if _is_header(row):
+            block = row.block_size or block
+            scope = "dataset" if row.hash_id_scope == "global" else "file"
+            yield Skipped("ignored", 1, "the header", number)
             continue
-        if SCHEMA.encode() in line[:4096]:
-            try:
-                header = parse_json(line)
-                if isinstance(header, dict) and header.get("schema") == SCHEMA and "request_id" not in header:
-                    block = _block(header.get("block_size"), block)
-                    scope = "dataset" if header.get("hash_id_scope") == "global" else "file"
-                    yield Skipped("ignored", 1, "the header", number)
-                    continue
-            except ValueError as error:
-                yield Reject(number, str(error))
-                continue
+        start = next((t for t in (row.timestamp, row.created_time, row.not_before_ms) if t is not None), None)
         try:
-            row, ids = row_and_ids(line, _decoder)
-            start = next((t for t in (row.timestamp, row.created_time, row.not_before_ms) if t is not None), None)
             arrival = to_seconds(start, context.time_unit or "ms")
             lasted = to_seconds(row.recorded_api_time_ms, "ms")
         except ValueError as error:
             yield Reject(number, str(error))
             continue
-        tokens = row.input_length if row.input_length is not None else row.input_tokens
-        if tokens is None:
-            yield Reject(number, "no input_length")
+        if row.request_id is None:
+            yield Reject(number, "no request_id")
             continue
         session = _session(row)
         request = f"{row.play_id}|{row.request_id}"
@@ -124,18 +107,14 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             duration_s=lasted if lasted is None or lasted >= 0 else None,
             model=row.model,
             input_tokens=tokens,
-            output_tokens=row.output_length if row.output_length is not None else row.output_tokens,
+            output_tokens=row.output,
             prompt=None if ids is None else Blocks(ids, row.block_size or block, "ceil", scope),
             trigger="tool" if row.tool_events else "unknown",
         )
 
 
-def _block(value: Any, default: int) -> int:
-    if value is None:
-        return default
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 1 << 30:
-        raise ValueError("block_size is no block size")
-    return value
+def _is_header(row: _Row) -> bool:
+    return row.schema == SCHEMA and row.request_id is None
 
 
 def _session(row: _Row) -> str | None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
-from traces.formats.hashes.hash_rows import Count, row_and_ids
+from traces.formats.hashes.hash_rows import HashRow, rows
 from traces.records import Blocks, Context, Note, Record, Reject, Request
 from traces.source.clock import to_seconds
 from traces.source.sources import Head, Source
@@ -23,13 +22,9 @@ SESSION_SCOPE = "trace"
 BLOCK_TOKENS = 16
 
 
-class _Row(msgspec.Struct):
+class _Row(HashRow, kw_only=True):
     chat_id: int | str
-    input_length: Count
     parent_chat_id: int | str | None = None
-    timestamp: int | float | None = None
-    output_length: Count | None = None
-    hash_ids: Any = None
 
 
 _decoder = msgspec.json.Decoder(_Row)
@@ -48,14 +43,12 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     block = context.block_tokens or BLOCK_TOKENS
     roots: dict[int | str, str] = {}
     orphans = 0
-    for number, line in source.lines():
-        if line is None:
-            yield Reject(number, "a line longer than 256 MiB")
+    for one in rows(source, _decoder):
+        if isinstance(one, Reject):
+            yield one
             continue
-        if not line or line.isspace():
-            continue
+        number, row, tokens, ids = one
         try:
-            row, ids = row_and_ids(line, _decoder)
             arrival = to_seconds(row.timestamp, context.time_unit or "s")
         except ValueError as error:
             yield Reject(number, str(error))
@@ -72,8 +65,8 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             ordinal=number,
             arrival_s=arrival,
             time_basis="trace",
-            input_tokens=row.input_length,
-            output_tokens=row.output_length,
+            input_tokens=tokens,
+            output_tokens=row.output,
             prompt=None if ids is None else Blocks(ids, block),
         )
     if orphans:

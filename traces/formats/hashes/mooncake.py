@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from traces.formats.hashes.hash_rows import BlockSize, Count, row_and_ids
+from traces.formats.hashes.hash_rows import HashRow, Ids, rows
 from traces.records import Blocks, Context, Note, Record, Reject, Request
 from traces.source.clock import seconds_per, to_seconds
 from traces.source.sources import Head, Source
@@ -30,17 +30,7 @@ SANE_TICKS = 1 << 33
 """Whole numbers below this are times in any unit; larger ones are looked at more closely."""
 
 
-class _Row(msgspec.Struct):
-    input_length: Count | None = None
-    input_tokens: Count | None = None
-    output_length: Count | None = None
-    output_tokens: Count | None = None
-    timestamp: int | float | None = None
-    created_time: int | float | None = None
-    hash_ids: Any = None
-    session_id: str | int | None = None
-    block_size: BlockSize | None = None
-    model: str | None = None
+class _Row(HashRow):
     delay: int | float | None = None
     delay_ms: int | float | None = None
 
@@ -66,28 +56,22 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     unit = context.time_unit or "ms"
     scale = seconds_per(unit)
     doubts = _Doubts()
-    for number, line in source.lines():
-        if line is None:
-            yield Reject(number, "a line longer than 256 MiB")
+    for one in rows(source, _decoder):
+        if isinstance(one, Reject):
+            yield one
             continue
-        if not line or line.isspace():
-            continue
+        number, row, tokens, ids = one
+        time = row.timestamp if row.timestamp is not None else row.created_time
+        plain = type(time) is int and -SANE_TICKS < time < SANE_TICKS
         try:
-            row, ids = row_and_ids(line, _decoder)
-            time = row.timestamp if row.timestamp is not None else row.created_time
-            plain = type(time) is int and -SANE_TICKS < time < SANE_TICKS
             arrival = time * scale if plain else to_seconds(time, unit)  # type: ignore[operator]
         except ValueError as error:
             yield Reject(number, str(error))
             continue
-        tokens = row.input_length if row.input_length is not None else row.input_tokens
-        if tokens is None:
-            yield Reject(number, "no input_length")
-            continue
         session = None if row.session_id is None else str(row.session_id)
         if session is not None and doubts.open:
             doubts.look(session, tokens, ids, row.delay is not None or row.delay_ms is not None)
-        output = row.output_length if row.output_length is not None else row.output_tokens
+        output = row.output_length if row.output_length is not None else row.output_tokens  # twice as fast as `output`
         prompt = None if ids is None else Blocks(ids, row.block_size or default)
         # by position, which is twice as fast: key, session, ordinal, arrival, basis, ttft, duration, model, input,
         # cache read and write, output, complete, estimate, reasoning, prompt
@@ -112,7 +96,7 @@ class _Doubts:
         """False once thousands of rows have told that these are whole prompts."""
         return self._follow < 4096 or self._doubtful * 10 > self._follow
 
-    def look(self, session: str, tokens: int, ids: bytes | list[Any] | None, delayed: bool) -> None:
+    def look(self, session: str, tokens: int, ids: Ids, delayed: bool) -> None:
         first: Any = (ids or [None])[0]
         if isinstance(ids, bytes):
             comma = ids.find(b",")

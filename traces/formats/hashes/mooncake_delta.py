@@ -7,11 +7,10 @@ A turn's prompt is the previous prompt, its answer, and the row. Told from cumul
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
-from traces.formats.hashes.hash_rows import BlockSize, Count, row_and_ids
+from traces.formats.hashes.hash_rows import HashRow, Ids, rows
 from traces.records import Base, Context, Piece, Prompt, Record, Reject, Request
 from traces.source.clock import to_seconds
 from traces.source.sources import Head, Source, parse_json
@@ -28,19 +27,7 @@ SESSION_SCOPE = "trace"
 DEFAULT_BLOCK_TOKENS = 512
 
 
-class _Row(msgspec.Struct):
-    input_length: Count | None = None
-    input_tokens: Count | None = None
-    output_length: Count | None = None
-    output_tokens: Count | None = None
-    timestamp: int | float | None = None
-    hash_ids: Any = None
-    session_id: str | int | None = None
-    block_size: BlockSize | None = None
-    model: str | None = None
-
-
-_decoder = msgspec.json.Decoder(_Row)
+_decoder = msgspec.json.Decoder(HashRow)
 
 
 class _Turn(msgspec.Struct):
@@ -57,29 +44,22 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield one request a line, each extending the one before it in its session."""
     last: dict[str, _Turn] = {}
     digest = context.digest
-    for number, line in source.lines():
-        if line is None:
-            yield Reject(number, "a line longer than 256 MiB")
+    for one in rows(source, _decoder):
+        if isinstance(one, Reject):
+            yield one
             continue
-        if not line or line.isspace():
-            continue
+        number, row, added, ids = one
         try:
-            row, ids = row_and_ids(line, _decoder)
             labels = _labels(ids)
             arrival = to_seconds(row.timestamp, context.time_unit or "ms")
         except ValueError as error:
             yield Reject(number, str(error))
             continue
-        added = row.input_length if row.input_length is not None else row.input_tokens
         block = row.block_size or context.block_tokens or DEFAULT_BLOCK_TOKENS
-        if added is None:
-            yield Reject(number, "no input_length")
-            continue
         if len(labels) > -(-added // block):
             yield Reject(number, "more block ids than the length allows at this block size (--block-size N)")
             continue
-        output = row.output_length if row.output_length is not None else row.output_tokens
-        key = str(number)
+        output, key = row.output, str(number)
         session = key if row.session_id is None else str(row.session_id)
         before = last.get(session)
         tokens = added + (before.tokens if before else 0)
@@ -106,7 +86,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
         )
 
 
-def _labels(ids: bytes | list[Any] | None) -> list[str]:
+def _labels(ids: Ids) -> list[str]:
     if ids is None:
         return []
     found = ids if isinstance(ids, list) else parse_json(b"[" + ids + b"]")
