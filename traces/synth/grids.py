@@ -12,6 +12,8 @@ from traces.synth.whole_sessions import COLUMNS
 
 _TRIGGERS = ("unknown", "tool", "user")
 _UNBOUNDED = 1 << 40
+MOST_AGENTS = 10_000
+"""Sub-agents that one request of a profile can start: more is damage."""
 _SHARE = (1.0, 0.0, 0.0, 1.0, -1.0, 0.0, 0.0, 1.0, -1.0, -1.0)
 """What is taken where a profile of an earlier version, or of relative times, says less of a first prompt."""
 
@@ -20,12 +22,42 @@ def pack(generator: dict[str, Any]) -> Grids:
     """Arrays of the generator part of a profile.
 
     Raises:
-        ValueError: where a part is missing or has another size than the profile's levels.
+        KeyError, TypeError, IndexError, ValueError: where a part is missing or has another shape than it must have.
     """
-    try:
-        return _pack(generator)
-    except (KeyError, TypeError, IndexError) as error:
-        raise ValueError(f"the profile's generator is damaged ({type(error).__name__}: {error})") from None
+    grids = _pack(generator)
+    _check(grids)
+    return grids
+
+
+def _check(grids: Grids) -> None:
+    """Compare the arrays with the shapes that the growing loop indexes without looking."""
+    s, p = len(grids.longest), len(grids.levels)
+    shapes = {
+        "output": (s, p), "reasoning": (s, p), "growth": (s, len(grids.turn_edges), p), "gap": (s, 3, 3, p),
+        "gap_edges": (s, 2), "duration": (s, 4, p), "duration_edges": (s, 3), "trigger": (s, 3),
+        "first_trigger": (s, 3), "persistence": (s, 4), "known": (s, 5),
+        "event": (s, len(grids.length_edges), grids.event_from.shape[1]),
+    }  # fmt: skip
+    for name, shape in shapes.items():
+        array = getattr(grids, name)
+        if array.shape != shape:
+            raise ValueError(f"{name} has the shape {array.shape}, not {shape}")
+        if not np.isfinite(array).all() or (array < 0).any():
+            raise ValueError(f"{name} holds a number below 0 or none at all")
+    if p < 2 or grids.levels[0] != 0 or grids.levels[-1] != 1 or (np.diff(grids.levels) <= 0).any():
+        raise ValueError("levels do not ascend from 0 to 1")
+    triggers = [grids.waits[:, 1]]
+    if grids.listed_count.any():  # else there is one row, of NaN
+        listed = grids.listed
+        shared, back, agents = listed[:, 1], listed[:, 2], listed[:, 8]
+        triggers.append(listed[:, 7])
+        possible = (agents <= MOST_AGENTS).all() and not np.isnan(back[~np.isnan(shared)]).any()
+        if not possible or (listed < 0).any():
+            raise ValueError("a turn of a session that is listed whole has impossible numbers")
+    if not np.isin(np.concatenate(triggers), range(len(_TRIGGERS))).all():
+        raise ValueError("a trigger has an unknown code")
+    if grids.native < 1:
+        raise ValueError("a native block holds at least 1 token")
 
 
 def _pack(generator: dict[str, Any]) -> Grids:
@@ -55,12 +87,12 @@ def _pack(generator: dict[str, Any]) -> Grids:
         waits += s.get("waits", ())
         here = s.get("sessions") or ()
         listed_from[i], listed_count[i] = len(listed), len(here)
+        if any(len(turn) != COLUMNS for session in here for turn in session):
+            raise ValueError(f"a turn of a session that is listed whole has not {COLUMNS} numbers")
         listed += here
         opens = [session[0][0] is not None for session in here]
         if here and sum(opens) != len(s["first"]):
-            raise ValueError(
-                "the profile's generator is damaged (each session that is listed whole needs a first prompt)"
-            )
+            raise ValueError("each session that is listed whole needs a first prompt")
         listed_share += [int(share_from[i]) + sum(opens[:k]) if known else -1 for k, known in enumerate(opens)]
     triggers = np.array([[s["triggers"][t] for t in _TRIGGERS] for s in strata])
     first_triggers = np.array([[s["first_triggers"][t] for t in _TRIGGERS] for s in strata])
@@ -138,7 +170,7 @@ def _row(grid: list[float] | None, levels: NDArray[np.float64]) -> NDArray[np.fl
         return np.zeros(levels.size)
     row = np.array(grid, np.float64)
     if row.size != levels.size:
-        raise ValueError(f"the profile's generator is damaged (a quantile function of {row.size}, not {levels.size})")
+        raise ValueError(f"a quantile function has {row.size} points, not {levels.size}")
     return row
 
 

@@ -23,6 +23,9 @@ NEAR_THE_END = 0.002
 PINNED = 32
 """The last starts of sessions, this number of them, keep their steps there."""
 
+MOST_ROWS = 20_000_000
+"""Requests of a batch of sessions: a profile that claims more is damaged."""
+
 DEEPEST = 4
 """Levels of sub-agents below a top-level session."""
 
@@ -66,6 +69,9 @@ class SessionMaker:
         self.near = NEAR_THE_END if self.cut else NEAR
         # what starts a trace is not what ends it: strata and first prompts keep their places in time
         order = np.array(generator["order"], np.int64)
+        top = [stratum["level"] == 0 for stratum in self.strata]
+        if not all(0 <= place < len(top) and top[place] for place in order.tolist()):
+            raise ValueError("order names a stratum that is no top-level one")
         self.plan = order[(self._near(wanted) * order.size).astype(np.int64)]
         self.first_draw = np.zeros(wanted)
         for s in np.unique(self.plan).tolist():
@@ -142,6 +148,8 @@ class SessionMaker:
         turns = self._turns(batch)
         first = np.concatenate([[0], np.cumsum(turns)])
         rows = int(first[-1])
+        if turns.min(initial=1) < 1 or rows > MOST_ROWS:
+            raise ValueError(f"{count:,} sessions would have {rows:,} turns, the shortest {turns.min(initial=1)}")
         self._reserve(4 * rows + 4)
         made = Made(
             np.zeros(rows), np.zeros(rows), np.zeros(rows, np.int64), np.zeros(rows, np.int64),

@@ -12,6 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from polars.exceptions import PolarsError
+
 from traces.dataset.layout import NotADataset
 from traces.synth.sessions import SessionMaker
 
@@ -48,6 +50,15 @@ def synthesize(
     if wanted < 1:
         raise ValueError("at least one session has to be made")
     target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        return _made(generator, wanted, seed, target, watch)
+    except (KeyError, TypeError, IndexError, ValueError, ArithmeticError, PolarsError) as error:
+        raise ValueError(f"the profile's generator is damaged ({type(error).__name__}: {error})") from error
+
+
+def _made(
+    generator: dict[str, Any], wanted: int, seed: int, target: Path, watch: Callable[[int, int], None] | None
+) -> dict[str, int]:
     with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.synth-") as scratch:
         maker = SessionMaker(generator, wanted, seed, Path(scratch))
         made = 0
