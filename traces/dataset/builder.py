@@ -24,6 +24,8 @@ from traces.tree.prefixes import PrefixTree
 from traces.usage.findings import Findings
 
 FLUSH_ROWS = 2048
+USUAL_BLOCKS = (16, 64, 512, 32, 128, 256, 1024, 1, 8, 2048)
+"""Block sizes in the order in which traces use them."""
 MAX_TOKENS = 1 << 48
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -129,11 +131,12 @@ class Builder:
         self._rows, self._session_cache = {}, {}
         if self._bad_blocks:
             low, high = self._fits
-            fits = f"; sizes from {low} to {high} would fit them" if low <= high else ""
+            usual = next((size for size in USUAL_BLOCKS if low <= size <= high), low)
+            fits = f"{usual}: sizes from {low} to {high} fit them all" if low <= high else "N"
             self.notes[
                 f"{self._bad_blocks:,} rows have more block ids than their length allows at the native block size "
                 "used, so their prompts are left out of every hit rate. Give the block size that the ids were made "
-                f"with (--block-size N){fits}."
+                f"with (--block-size {fits})."
             ] += 1
         return self.counts
 

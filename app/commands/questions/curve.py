@@ -13,13 +13,16 @@ from app.commands.shell.rules import Rule, excludes, needs
 from app.commands.shell.terminal import emit_frame, emit_json, note
 from app.commands.shell.types import Seconds, Sizes
 
+CAPACITIES = ("capacity_blocks", "capacity_tokens", "capacity_bytes")
 RULES = (
     needs("capacity_bytes", "model", says="--capacity-bytes needs --model: bytes per token depend on it"),
     needs("kv_dtype", "model"),
     needs("tp", "model"),
     needs("cross", "ttl"),
-    needs("cross", "capacity_blocks", "capacity_tokens", "capacity_bytes"),
+    needs("cross", *CAPACITIES),
     excludes("cross", "tiers"),
+    Rule(lambda given, _: "model" in given and "ttl" in given and not given & {*CAPACITIES, "tiers"},
+         "--model turns capacities into bytes: it means nothing for --ttl alone"),
     Rule(lambda given, v: engine_or_tool(v) and bool(given & {"ttl", "tiers"}),
          "--definition: engines and other tools have capacities only: no --ttl, no --tiers"),
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,7 +46,10 @@ def read(inputs: Inputs) -> None:
         box = st.empty()
         try:
             receipt = reading.read(list(inputs.paths), path, dict(inputs.options), _progress(box))
+            before = state.opened().get(inputs.name)
             state.open_dataset(Known(inputs.name, path, True), receipt)
+            if before is not None and before.private and before.path is not None:
+                shutil.rmtree(before.path, ignore_errors=True)  # read again: the new one takes its place
             session.pop("failed", None)
         except reading.NotRead as error:
             session["failed"] = (inputs.name, str(error), error.receipt)
