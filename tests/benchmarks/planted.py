@@ -1,10 +1,10 @@
 """How often planted causes are found again on seeds of one's own: precision and recall by kind, lost tokens. By hand.
 
-    python -m tests.benchmarks.planted FIRST_SEED [ROUNDS] [--logged] [--harness]
+    python -m tests.benchmarks.planted FIRST_SEED [ROUNDS] [--logged] [--hard]
 
-Each round plants into generated sessions with the first two planters, every third into real ones, every tenth into
-sessions of block ids; or with the third one into generated sessions and public conversations, without the rows that it
-sets aside as arguable (`--harness`). Rates and mixes of kinds vary from round to round.
+Each round plants into generated sessions of every form of prompt, every third round into public conversations too, and
+every tenth into sessions of block ids. Rates and mixes of kinds vary from round to round. Rows whose truth is open to
+argument are not scored.
 """
 
 from __future__ import annotations
@@ -18,13 +18,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.planted import planted, planted_prompts
-from tests.planted.harness import planter as harness_planter
-from tests.planted.harness.planter import Harnessed
-from tests.planted.harness.sessions import real as public
-from tests.planted.planted_mixes import mix
-from tests.planted.planted_score import found_labels, score
-from tests.traces.divergence.test_planted import SFT, real_lengths
+from tests.planted.hashes import plant_hashes, real_lengths
+from tests.planted.planter import plant
+from tests.planted.prompts import WRITTEN
+from tests.planted.score import KINDS, Planted, found_labels, score
+from tests.planted.sessions import STYLES, public
 from traces.text.tokens import load_tokenizer
 
 
@@ -40,39 +38,27 @@ def drawn_rates(rng: random.Random) -> dict[str, float]:
     """Rates by kind: all alike, three of them often, or each its own."""
     rate, how = rng.choice((0.02, 0.05, 0.1, 0.2)), rng.random()
     if how < 0.4:
-        return dict.fromkeys(planted.KINDS, rate)
+        return dict.fromkeys(KINDS, rate)
     if how < 0.7:
-        often = rng.sample(planted.KINDS, 3)
-        return {kind: rate * 4 if kind in often else rate / 4 for kind in planted.KINDS}
-    return {kind: rate * rng.uniform(0, 2) for kind in planted.KINDS}
+        often = rng.sample(KINDS, 3)
+        return {kind: rate * 4 if kind in often else rate / 4 for kind in KINDS}
+    return {kind: rate * rng.uniform(0, 2) for kind in KINDS}
 
 
-def rounds(first: int, count: int) -> Iterator[tuple[str, planted.Planted, str]]:
-    """(set, what was planted, tokenizer) of every dataset."""
-    real = [json.loads(line)["messages"] for line in SFT.read_text().splitlines()] if SFT.is_file() else []
-    lengths = real_lengths(60)
+def rounds(first: int, count: int, hard: bool) -> Iterator[tuple[str, Planted, str]]:
+    """(set, what was planted, tokenizer) of every dataset; tokenizer "" where prompts are block ids."""
+    conversations, lengths = public(), real_lengths(60)
     for seed in range(first, first + count):
         rng = random.Random(seed)
         tokenizer = rng.choice(("bytes", "o200k_base", "o200k_base"))
-        towers = [planted.tower(rng, rng.randint(4, 40)) for _ in range(12)]
-        yield "towers", planted.plant(seed, towers, drawn_rates(rng)), tokenizer
-        yield "mixes", mix(seed, 10, drawn_rates(rng)), tokenizer
-        if real and seed % 3 == 0:
-            conversations = [planted.from_messages(messages) for messages in real]
-            yield "real", planted.plant(seed, conversations, drawn_rates(rng)), "o200k_base"
-            turns = [planted_prompts.turns_of(messages) for messages in real]
-            yield "real mixes", mix(seed, 2, drawn_rates(rng), None, turns), "o200k_base"
+        for written in WRITTEN:
+            style = rng.choice(STYLES if written == "messages" else ("openai", "text"))
+            made = plant(seed, tokenizer, drawn_rates(rng), hard=hard, style=style, written=written)
+            yield f"{style} as {written}", made, tokenizer
+        if conversations and seed % 3 == 0:
+            yield "public", plant(seed, tokenizer, drawn_rates(rng), hard=hard, into=conversations), tokenizer
         if lengths and seed % 10 == 0:
-            yield "block ids", planted.plant_hashes(seed, rng.sample(lengths, 20), drawn_rates(rng)), ""
-
-
-def harness_rounds(first: int, count: int) -> Iterator[tuple[str, Harnessed, str]]:
-    """(set, what the third planter planted, tokenizer) of every dataset."""
-    for seed in range(first, first + count):
-        tokenizer = ("bytes", "o200k_base")[seed % 2]
-        yield "harness towers", harness_planter.plant(seed, "tower", tokenizer), tokenizer
-        if public():
-            yield "harness real", harness_planter.plant(seed, "real", tokenizer), tokenizer
+            yield "block ids", plant_hashes(seed, rng.sample(lengths, 20), drawn_rates(rng)), ""
 
 
 def logged(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -82,8 +68,8 @@ def logged(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     for at, row in enumerate(rows):
         body = {key: row[key] for key in ("messages", "tools", "system", "prompt") if row.get(key)}
         texts = [json.dumps(tool) for tool in body.get("tools", [])]
-        for told in (body.get("system"), body.get("prompt"), *(m.get("content") for m in body.get("messages", []))):
-            texts.append(told if isinstance(told, str) else json.dumps(told) if told else "")
+        for said in (body.get("system"), body.get("prompt"), *(m.get("content") for m in body.get("messages", []))):
+            texts.append(said if isinstance(said, str) else json.dumps(said) if said else "")
         tokens = sum(map(count, texts)) + 4 * len(body.get("messages", [])) + 3
         answer = {
             "id": f"call-{at}", "object": "chat.completion", "model": "m",
@@ -97,33 +83,22 @@ def logged(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return calls
 
 
-def measured(first: int, count: int, as_logged: bool = False, harness: bool = False) -> dict[str, Set]:
+def measured(first: int, count: int, as_logged: bool = False, hard: bool = False) -> dict[str, Set]:
     """Plant, ingest and diagnose; as calls with a provider's counts there are no lost tokens to compare."""
     sets: dict[str, Set] = defaultdict(lambda: Set([], [], []))
-    for name, drawn, tokenizer in harness_rounds(first, count) if harness else rounds(first, count):
-        made, harnessed = (drawn.made, drawn) if isinstance(drawn, Harnessed) else (drawn, None)
-        if as_logged:
-            if tokenizer:
-                with tempfile.TemporaryDirectory() as folder:
-                    labels, _ = found_labels(logged(made.rows), Path(folder), "o200k_base")
-                truth, labels = harnessed.scored(labels) if harnessed else (made.truth, labels)
-                sets[name].truth.extend(truth)
-                sets[name].labels.extend(labels)
+    for name, made, tokenizer in rounds(first, count, hard):
+        if as_logged and not tokenizer:
             continue
+        rows = logged(made.rows) if as_logged else made.rows
         with tempfile.TemporaryDirectory() as folder:
-            labels, lost = found_labels(made.rows, Path(folder), tokenizer or "bytes", by_transition=not tokenizer)
-        if not tokenizer:
-            want = planted.lost_hash_tokens(made.rows)
-        elif harnessed:
-            want = harnessed.lost
-        elif name in ("towers", "real"):
-            want = planted.lost_tokens(made.rows, load_tokenizer(tokenizer).encode)
-        else:
-            want = planted_prompts.lost_tokens(made.rows, tokenizer)
-        truth, labels = harnessed.scored(labels) if harnessed else (made.truth, labels)
+            labels, lost = found_labels(
+                rows, Path(folder), "o200k_base" if as_logged else tokenizer or "bytes", by_transition=not tokenizer
+            )
+        truth, labels = made.scored(labels)
         sets[name].truth.extend(truth)
         sets[name].labels.extend(labels)
-        sets[name].lost_wrong.append(lost != want)
+        if not as_logged:
+            sets[name].lost_wrong.append(lost != made.lost)
     return sets
 
 
@@ -133,9 +108,9 @@ def main() -> None:
     parser.add_argument("first_seed", type=int)
     parser.add_argument("rounds", type=int, nargs="?", default=10)
     parser.add_argument("--logged", action="store_true", help="as logged calls whose lengths are a provider's counts")
-    parser.add_argument("--harness", action="store_true", help="what the third planter plants")
+    parser.add_argument("--hard", action="store_true", help="harnesses change anything anywhere")
     asked = parser.parse_args()
-    sets = measured(asked.first_seed, asked.rounds, asked.logged, asked.harness)
+    sets = measured(asked.first_seed, asked.rounds, asked.logged, asked.hard)
     truth, labels = [t for s in sets.values() for t in s.truth], [x for s in sets.values() for x in s.labels]
     for name, one in sets.items():
         causes = sum(t is not None for t in one.truth)

@@ -7,13 +7,12 @@ import random
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from analysis.store.question import Question
 from analysis.store.warehouse import open_dataset
 from analysis.why.divergences import divergences
-from tests.planted.planted_prompts import symbols
+from tests.planted.prompts import State, Tokens, common
 from traces.intake.ingest import Options, ingest
 from traces.text.messages import serialise
 
@@ -99,15 +98,10 @@ def asked(folder: Path, name: str, rows: list[dict[str, Any]]) -> Any:
 
 
 def ceiling(rows: list[dict[str, Any]]) -> float:
-    prompts = [symbols(row) for row in rows]
-    hits = 0
-    for i, mine in enumerate(prompts):
-        best = 0
-        for other in prompts[:i]:
-            size = min(len(mine), len(other))
-            differ = np.flatnonzero(mine[:size] != other[:size])
-            best = max(best, int(differ[0]) if differ.size else size)
-        hits += best // BLOCK * BLOCK
+    tokens = Tokens("bytes")
+    prompts = [tokens.of(State({"content": ""}, row["tools"], row["messages"])) for row in rows]
+    matches = [max((common(mine, other) for other in prompts[:i]), default=0) for i, mine in enumerate(prompts)]
+    hits = sum(match // BLOCK * BLOCK for match in matches)
     return hits / sum(map(len, prompts))
 
 
@@ -116,22 +110,22 @@ def ceiling(rows: list[dict[str, Any]]) -> float:
 def test_what_ifs_of_each_kind_equal_changed_inputs(tmp_path: Path, kind: str, seed: int) -> None:
     rng = random.Random(seed)
     pool = VALUES[kind]
-    told = [pool[0], pool[1], *(rng.choice(pool) for _ in range(6))]
+    values = [pool[0], pool[1], *(rng.choice(pool) for _ in range(6))]
     if kind == "summary":  # what was summarised does not come back
-        told = sorted(told, key=pool.index)
-    fixed = next(value for value in told if value is not None)
+        values = sorted(values, key=pool.index)
+    fixed = next(value for value in values if value is not None)
 
     def rows(*values: tuple[str | None, str | None]) -> list[dict[str, Any]]:
         return [
             {"ts": t, "session_id": "s", **prompt(kind, *value[:1], t + 1, value[1])} for t, value in enumerate(values)
         ]
 
-    there = asked(tmp_path, "there", rows(*((value, None) for value in told)))
+    there = asked(tmp_path, "there", rows(*((value, None) for value in values)))
     (found,) = (row for row in divergences(there, Question(block_size=BLOCK)) if row["kind"] == kind)
     changed = {
-        "what_if_removed": rows(*((None, None) for _ in told)),
-        "what_if_constant": rows(*((fixed, None) for _ in told)),
-        "what_if_moved_to_end": rows(*((None, value) for value in told)),
+        "what_if_removed": rows(*((None, None) for _ in values)),
+        "what_if_constant": rows(*((fixed, None) for _ in values)),
+        "what_if_moved_to_end": rows(*((None, value) for value in values)),
     }
     for name, made in changed.items():
         again = asked(tmp_path, name, made)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.planted.planted_score import found_labels
+from tests.planted.score import found_labels
 
 Message = dict[str, Any]
 Prompt = dict[str, Any]

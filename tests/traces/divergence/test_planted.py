@@ -1,92 +1,120 @@
-"""What is planted is found again, in towers and in real sessions (on seeds that the diagnosis was tuned on too)."""
+"""What is planted is found again: in generated sessions of every form, in public conversations, and in block ids."""
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
-from tests.planted import planted
-from tests.planted.planted_score import found_labels, score
-from tests.references import naive
-from traces.text.tokens import load_tokenizer
+from tests.planted.hashes import HASH_KINDS, plant_hashes, real_lengths
+from tests.planted.planter import plant
+from tests.planted.score import KINDS, Planted, found_labels, score
+from tests.planted.sessions import public
+from tests.planted.slots import FORMS, Slot
+from tests.planted.words import sentence
 
-SFT = naive.SHARED / "traces" / "openai_messages_sft" / "swesmith_ft_xml.head2.jsonl"
-
-
-def check(made: planted.Planted, labels: list[str | None], lost: list[int], want: list[int]) -> None:
-    for kind, found in score(made.truth, labels).items():
-        assert found.precision >= 0.99, (kind, found)
-        assert found.recall >= 0.99, (kind, found)
-    assert lost == want
+LETTERS = dict(zip(KINDS, "cndtriIwsExf", strict=True)) | {None: "."}
+"""A letter for each kind, for verdicts of many rows in a line."""
 
 
-@pytest.mark.parametrize(("seed", "rate"), [(9001, 0.03), (9002, 0.3)])
-def test_mixed_causes_in_clean_towers(tmp_path: Path, seed: int, rate: float) -> None:
-    rng = random.Random(seed)
-    towers = [planted.tower(rng, rng.randint(4, 30)) for _ in range(15)]
-    made = planted.plant(seed, towers, dict.fromkeys(planted.KINDS, rate))
-    labels, lost = found_labels(made.rows, tmp_path, "bytes")
-    check(made, labels, lost, planted.lost_tokens(made.rows, load_tokenizer("bytes").encode))
+def labelled(made: Planted, folder: Path, tokenizer: str, hashes: bool = False) -> list[str | None]:
+    labels, lost = found_labels(made.rows, folder, tokenizer, by_transition=hashes)
+    assert lost == made.lost
+    return labels
 
 
-@pytest.mark.parametrize("kind", planted.KINDS)
+def check(made: Planted, labels: list[str | None]) -> None:
+    for kind, found in score(*made.scored(labels)).items():
+        assert min(found.precision, found.recall) >= 0.99, (kind, found)
+
+
+@pytest.mark.parametrize(
+    ("written", "style", "tokenizer", "seed"),
+    [
+        ("messages", "openai", "o200k_base", 6), ("messages", "anthropic", "bytes", 5),
+        ("messages", "text", "o200k_base", 1), ("messages", "responses", "bytes", 1),
+        ("headed", "openai", "o200k_base", 1), ("chatml", "openai", "bytes", 1),
+        ("headed", "text", "bytes", 3), ("chatml", "text", "o200k_base", 4),
+    ],
+)  # fmt: skip
+def test_mixed_causes_in_every_form_of_prompt(
+    tmp_path: Path, written: str, style: str, tokenizer: str, seed: int
+) -> None:
+    made = plant(seed, tokenizer, dict.fromkeys(KINDS, 0.05), hard=False, style=style, written=written)
+    assert sum(kind is not None for kind in made.truth) > 40
+    check(made, labelled(made, tmp_path, tokenizer))
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_alone(tmp_path: Path, kind: str) -> None:
-    rng = random.Random(kind)
-    towers = [planted.tower(rng, 25) for _ in range(3)]
-    made = planted.plant(77, towers, {kind: 0.25})
-    assert kind in made.truth
-    labels, lost = found_labels(made.rows, tmp_path, "bytes")
-    assert labels == made.truth
-    assert lost == planted.lost_tokens(made.rows, load_tokenizer("bytes").encode)
+    made = plant(72, "bytes", {kind: 0.25}, hard=False, style="openai", least=80)
+    truth, labels = made.scored(labelled(made, tmp_path, "bytes"))
+    assert kind in truth
+    assert labels == truth
 
 
 def test_sessions_that_only_grow_have_no_divergences(tmp_path: Path) -> None:
-    rng = random.Random(5)
-    made = planted.plant(5, [planted.tower(rng, 20) for _ in range(4)], {})
-    labels, lost = found_labels(made.rows, tmp_path, "o200k_base")
-    assert set(labels) == {None}
-    assert not any(lost)
+    made = plant(5, "o200k_base", {}, least=80)
+    assert set(labelled(made, tmp_path, "o200k_base")) == {None}
+    assert not any(made.lost)
 
 
 def test_mixed_causes_in_real_conversations(tmp_path: Path) -> None:
-    rows = [json.loads(line) for line in SFT.read_text().splitlines()]
-    real = [planted.from_messages(row["messages"]) for row in rows] * 3
-    made = planted.plant(9003, real, dict.fromkeys(planted.KINDS, 0.08))
-    labels, lost = found_labels(made.rows, tmp_path, "o200k_base")
-    check(made, labels, lost, planted.lost_tokens(made.rows, load_tokenizer("o200k_base").encode))
-
-
-def real_lengths(most: int) -> list[list[int]]:
-    """Lengths in blocks of the published sessions, as far as they only grow."""
-    trace = naive.weka_trace()
-    if trace is None:
-        return []
-    blocks = trace.tree.end[trace.tree.leaf] // 64
-    found = []
-    for code in range(int(trace.session.max()) + 1):
-        rows = np.flatnonzero(trace.session == code)
-        told: list[int] = []
-        for length in blocks[rows[np.argsort(trace.arrival_s[rows], kind="stable")]].tolist():
-            if told and length <= told[-1]:
-                break
-            told.append(length)
-        if len(told) > 5:
-            found.append(told)
-    return found[:most]
+    conversations = public()
+    if not conversations:
+        pytest.skip("the public transcripts are not beside the checkout")
+    made = plant(3, "o200k_base", dict.fromkeys(KINDS, 0.05), hard=False, into=conversations)
+    check(made, labelled(made, tmp_path, "o200k_base"))
 
 
 def test_mixed_causes_in_real_sessions_of_block_ids(tmp_path: Path) -> None:
     lengths = real_lengths(40)
-    made = planted.plant_hashes(9004, lengths, dict.fromkeys(planted.HASH_KINDS, 0.05))
-    labels, lost = found_labels(made.rows, tmp_path, "bytes", by_transition=True)
-    check(made, labels, lost, planted.lost_hash_tokens(made.rows))
+    if not lengths:
+        pytest.skip("the published sessions are not beside the checkout")
+    made = plant_hashes(9004, lengths, dict.fromkeys(HASH_KINDS, 0.05))
+    check(made, labelled(made, tmp_path, "bytes", hashes=True))
+
+
+VERDICTS = (Path(__file__).parent / "verdicts.txt").read_text().splitlines()
+"""Every verdict of `test_whatever_harnesses_change`, a line per seed: what is named otherwise later is seen."""
+
+
+def test_whatever_harnesses_change(tmp_path: Path) -> None:
+    # the hard causes: anything anywhere in a prompt, at rates from rare to constant
+    planted = []
+    for seed in range(1, 9):
+        tokenizer = ("bytes", "o200k_base")[seed % 2]
+        made = plant(seed, tokenizer)
+        (folder := tmp_path / str(seed)).mkdir()
+        labels = labelled(made, folder, tokenizer)
+        assert "".join(LETTERS[label] for label in labels) == VERDICTS[seed - 1]
+        truth, labels = made.scored(labels)
+        assert all(x is None for t, x in zip(truth, labels, strict=True) if t is None)
+        planted += [(t, x) for t, x in zip(truth, labels, strict=True) if t is not None]
+    assert len(planted) > 150
+    assert sum(t == x for t, x in planted) >= 0.97 * len(planted)
+
+
+def test_every_wording_of_what_is_written_anew(tmp_path: Path) -> None:
+    # One line is all that changes, several times, somewhere in a prompt of many lines.
+    wordings = [(kind, form) for kind, forms in FORMS.items() for form in range(len(forms))]
+    r = random.Random(8)
+    rows, truth = [], []
+    for number, (kind, form) in enumerate(wordings):
+        lines = [sentence(r) for _ in range(30)]
+        where, seen, slot = r.randint(0, 29), set[str](), Slot(r, kind, form)
+        for turn in range(6):
+            while slot.text() in seen:  # what was there before would be hit again
+                slot.step(r)
+            seen.add(slot.text())
+            text = "\n".join([*lines[:where], slot.text(), *lines[where:], *(f"turn {i}" for i in range(turn))])
+            rows.append({"ts": 1000 * number + turn, "session_id": f"s{number}", "prompt": f"{number}\n{text}\n"})
+            truth.append(kind if turn else None)
+    labels, _ = found_labels(rows, tmp_path, "o200k_base")
+    wrong = [(wordings[i // 6], rows[i]["prompt"], labels[i]) for i in range(len(rows)) if labels[i] != truth[i]]
+    assert wrong == []
 
 
 def test_a_score_counts_what_was_planted_and_what_was_found() -> None:
-    got: Any = score(["a", "a", None, "b"], ["a", None, "a", "b"])
-    assert got == {"a": (2, 0.5, 0.5), "b": (1, 1.0, 1.0)}
+    assert score(["a", "a", None, "b"], ["a", None, "a", "b"]) == {"a": (2, 0.5, 0.5), "b": (1, 1.0, 1.0)}

@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.planted.harness.causes import new_tool
-from tests.planted.harness.notes import SYSTEMS
-from tests.planted.harness.prompts import Message, leaves_of
-from tests.planted.harness.rewrites import head_length
-from tests.planted.harness.texts import hexes, letters, paragraph, path, record, result, sentence, task, word
+from tests.planted.causes import new_tool
+from tests.planted.notes import SYSTEMS
+from tests.planted.prompts import Message, leaves_of
+from tests.planted.rewrites import head_length
+from tests.planted.words import hexes, letters, paragraph, path, record, result, sentence, task, word
 from tests.references import naive
 
 TRACES = naive.SHARED / "traces"
@@ -37,9 +37,9 @@ class Session(NamedTuple):
 STYLES = ("openai", "anthropic", "text", "responses")
 
 
-def tower(r: random.Random, prompts: int) -> Session:
-    """A generated session of so many prompts."""
-    style = r.choice(STYLES)
+def tower(r: random.Random, prompts: int, style: str = "") -> Session:
+    """A generated session of `prompts` prompts."""
+    style = style or r.choice(STYLES)
     field = r.choice(["", "reasoning_content", "reasoning_content", "reasoning"])
     if style != "openai":
         field = "reasoning_content" if r.random() < 0.6 else ""
@@ -258,7 +258,7 @@ def _atif(trajectory: dict[str, Any]) -> list[Message]:
 
 
 @cache
-def real() -> list[Session]:
+def public() -> list[Session]:
     """The public conversations that are beside the checkout, of eight programs' formats; none where they are not."""
     return [session for session in _read() if session is not None]
 

@@ -18,7 +18,9 @@ WORDS = [
     "closure", "iterator", "generator", "decorator", "descriptor", "protocol", "adapter", "facade", "registry",
     "should", "must", "cannot", "will", "does", "after", "before", "because", "while", "until", "without",
     "within", "across", "under", "over", "between", "the", "a", "this", "that", "when", "where", "fails", "works",
-    "returns", "raises", "prints", "reads", "writes", "opens", "closes", "checks", "skips", "merges", "splits",
+    "returns", "raises", "prints",
+    "time", "date", "memory", "status", "note", "task", "commit",
+    "reads", "writes", "opens", "closes", "checks", "skips", "merges", "splits",
 ]  # fmt: skip
 FOLDERS = [
     "src", "lib", "core", "api", "utils", "models", "views", "tests", "config", "docs", "scripts", "tools", "db",
@@ -34,7 +36,7 @@ def word(r: random.Random) -> str:
 
 def sentence(r: random.Random, words: int = 0) -> str:
     said = " ".join(word(r) for _ in range(words or r.randint(5, 18)))
-    return said[0].upper() + said[1:] + r.choice([".", ".", ".", ":", "?"])
+    return said[0].upper() + said[1:] + r.choice([".", ".", ".", ";", "?"])
 
 
 def paragraph(r: random.Random) -> str:
@@ -101,6 +103,12 @@ RESULTS: tuple[Draw, ...] = (
     log,
     listing,
     numbered,
+    lambda r: "\n".join(
+        f"-rw-r--r-- 1 dev dev {r.randint(10, 99999):>6} {r.choice(['Jan', 'Mar', 'Oct'])} {r.randint(1, 28):2d} "
+        f"{r.randint(0, 23):02d}:{r.randint(0, 59):02d} {path(r)}"
+        for _ in range(r.randint(4, 14))
+    ),
+    lambda r: "\n".join(f"{hexes(r, 7)} {sentence(r)}" for _ in range(r.randint(4, 12))),
     lambda r: f"$ pytest -q\n{'.' * r.randint(3, 40)}F\n{log(r)}\n{r.randint(1, 40)} passed, 1 failed",
 )
 TASKS: tuple[Draw, ...] = (

@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tests.planted.harness.notes import REMINDERS
-from tests.planted.harness.prompts import Message, State, leaves, leaves_of, put_text, role_of
-from tests.planted.harness.texts import hexes, paragraph, sentence, word
+from tests.planted.notes import REMINDERS
+from tests.planted.prompts import Message, State, leaves, leaves_of, put_text, role_of
+from tests.planted.words import hexes, paragraph, sentence, word
 
 
 class Change(NamedTuple):
@@ -193,7 +193,7 @@ def stripped_reasoning(state: State, r: random.Random) -> Change | None:
     spots = [(at, where) for at, message in enumerate(state.messages) if (where := _reasoning_of(message))]
     if not spots:
         return None
-    how = r.choice(["all", "all", "but the last", "some", "one", "emptied"])
+    how = r.choice(["all", "all", "but the last", "some", "one", "emptied"] if state.hard else ["all", "one"])
     if how == "but the last":
         spots = spots[:-1]
     elif how == "some":
@@ -258,7 +258,7 @@ def put_reminder(state: State, r: random.Random, said: str, last: bool = False) 
     inputs = [i for i, m in enumerate(messages) if role_of(m) in ("user", "tool")]
     if not inputs:
         return None
-    if not last and state.head["content"] and r.random() < 0.2:
+    if state.hard and not last and state.head["content"] and r.random() < 0.2:
         put_text(r, leaves(state)[0], said)
         return Change(f"into the system prompt: {tag}")
     at = inputs[0] if r.random() < 0.25 else r.choice(inputs)
@@ -276,7 +276,7 @@ def put_reminder(state: State, r: random.Random, said: str, last: bool = False) 
     found = leaves_of([message])
     if not found:
         return None
-    where = put_text(r, r.choice(found), said, r.choice(["start", "end", "end", "middle"]))
+    where = put_text(r, r.choice(found), said, r.choice(["start", "end", "end", "middle"] if state.hard else ["end"]))
     return Change(f"text {where}: {tag}")
 
 
@@ -299,7 +299,9 @@ def image(state: State, r: random.Random) -> Change | None:
     if not spots:
         return None
     r.shuffle(spots)
-    how = r.choice(["placeholder", "drop", "signature", "all"])
+    how = r.choice(
+        ["placeholder", "drop", "all", "signature"] if state.written == "messages" else ["placeholder", "all"]
+    )
     if how == "signature":
         return _signed_anew(spots, r)
     for blocks, at in sorted(spots, key=lambda spot: -spot[1]) if how == "all" else spots[:1]:

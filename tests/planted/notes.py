@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import random
 
-from tests.planted.harness.texts import Draw, code, numbered, paragraph, path, sentence, word
+from tests.planted.words import Draw, code, numbered, paragraph, path, sentence, word
+
+
+def _todo(r: random.Random) -> str:
+    return "\n".join(f"- [{r.choice(' x')}] {sentence(r)}" for _ in range(r.randint(2, 5)))
+
 
 REMINDERS: tuple[Draw, ...] = (
     lambda r: f"<system-reminder>\n{paragraph(r)}\n</system-reminder>",
@@ -58,6 +63,15 @@ REMINDERS: tuple[Draw, ...] = (
     lambda r: f"Hinweis: {sentence(r)} Bitte {sentence(r)}",
     lambda r: f"<rules>\n- {sentence(r)}\n- {sentence(r)}\n</rules>",
     lambda r: f"> **Supervisor**: {sentence(r)}",
+    lambda r: f"<system_reminder>{sentence(r)}</system_reminder>",
+    lambda r: f"<reminder>{paragraph(r)}</reminder>",
+    lambda r: f"REMINDER - {paragraph(r)}",
+    lambda r: f"NOTE: {sentence(r)}",
+    lambda r: f"[System note] {sentence(r)}",
+    lambda r: f"Please remember to {word(r)} the {word(r)}. {sentence(r)}",
+    lambda r: f"Your todo list has changed:\n{_todo(r)}",
+    lambda r: f"Current todos:\n{_todo(r)}",
+    lambda r: f"<todo_list>\n{_todo(r)}\n</todo_list>",
     lambda r: f"Remember to {word(r)} the {word(r)} and {sentence(r)}",
 )
 
@@ -101,6 +115,14 @@ SUMMARIES: tuple[Draw, ...] = (
     lambda r: f"Previous conversation summary: {paragraph(r)} {paragraph(r)}",
     lambda r: f"[Context compacted] Earlier in this conversation, {paragraph(r)}",
     lambda r: f"<summary>\n{_sections(r)}\n</summary>",
+    lambda r: f"## Conversation summary\n{paragraph(r)} {paragraph(r)}",
+    lambda r: f"<conversation_summary>{paragraph(r)}\n{paragraph(r)}</conversation_summary>",
+    lambda r: f"Summary of earlier messages: {paragraph(r)} {paragraph(r)}",
+    lambda r: f"The conversation history before this point was compacted into the following summary:\n{_sections(r)}",
+    lambda r: f"[Previous conversation summary]\n{paragraph(r)} {paragraph(r)}",
+    lambda r: f"# Summary of our work\n\n1. {paragraph(r)}\n2. {paragraph(r)}",
+    lambda r: f"**Context summary:** {paragraph(r)} {paragraph(r)}",
+    lambda r: f"Earlier in this conversation (summarized): {paragraph(r)} {paragraph(r)}",
     lambda r: f"Zusammenfassung des bisherigen Gesprächs:\n{paragraph(r)} {paragraph(r)}",
     lambda r: (
         f"The following is a recap of what has been done:\n- {sentence(r)}\n- {sentence(r)}\n- {sentence(r)}\n"

@@ -1,4 +1,4 @@
-"""What the diagnosis says of planted rows, and how often it is right."""
+"""What was planted, what the diagnosis says of it, and how often it is right."""
 
 from __future__ import annotations
 
@@ -13,12 +13,41 @@ from analysis.why.divergences import parted
 from analysis.why.misses import misses
 from traces.intake.ingest import Options, ingest
 
+KINDS = (
+    "clock", "nonce", "working_directory", "tool_schema", "stripped_reasoning", "reminder", "image", "whitespace",
+    "summary", "edit", "compaction", "fork",
+)  # fmt: skip
+"""What can be planted."""
+
 EDITS = ("edit", "system_change", "tail", "unrelated")
 """What a rewritten history is called where no kind is known."""
 
 
+class Planted(NamedTuple):
+    """Calls with whole prompts, and what was planted in them.
+
+    Attributes:
+        rows: of the format `table`, one per call.
+        truth: per row the kind that was planted first in the prompt; None: the prompt only grew.
+        dropped: per row whether it is not scored, since what is true of it is open to argument.
+        lost: per row the tokens of the session's previous prompt that no earlier prompt shares with it.
+        notes: per row what was done.
+    """
+
+    rows: list[dict[str, Any]]
+    truth: list[str | None]
+    dropped: list[bool]
+    lost: list[int]
+    notes: list[str]
+
+    def scored(self, labels: list[str | None]) -> tuple[list[str | None], list[str | None]]:
+        """(truth, labels) of the rows that are scored."""
+        kept = [i for i, aside in enumerate(self.dropped) if not aside]
+        return [self.truth[i] for i in kept], [labels[i] for i in kept]
+
+
 class Score(NamedTuple):
-    """Of one kind: how often it was planted, how much of what was found is right, how much of it was found."""
+    """Of one kind: how often it was planted, the share of its labels that are right, and the share that was found."""
 
     planted: int
     precision: float
@@ -54,7 +83,7 @@ def score(truth: Sequence[str | None], labels: Sequence[str | None]) -> dict[str
     scores = {}
     for kind in sorted({k for k in (*truth, *labels) if k is not None}):
         planted = sum(t == kind for t in truth)
-        told = sum(label == kind for label in labels)
+        labelled = sum(label == kind for label in labels)
         right = sum(t == label == kind for t, label in zip(truth, labels, strict=True))
-        scores[kind] = Score(planted, right / told if told else 1.0, right / planted if planted else 1.0)
+        scores[kind] = Score(planted, right / labelled if labelled else 1.0, right / planted if planted else 1.0)
     return scores

@@ -7,10 +7,10 @@ import random
 import re
 from typing import Any
 
-from tests.planted.harness.causes import Cause, Change, image, reminder, step_slot, stripped_reasoning, tool_schema
-from tests.planted.harness.notes import CLEARED, CUTS, SUMMARIES
-from tests.planted.harness.prompts import Leaf, Message, State, leaves
-from tests.planted.harness.texts import paragraph, path, sentence, task, word
+from tests.planted.causes import Cause, Change, image, reminder, step_slot, stripped_reasoning, tool_schema
+from tests.planted.notes import CLEARED, CUTS, SUMMARIES
+from tests.planted.prompts import Leaf, Message, State, leaves
+from tests.planted.words import paragraph, path, sentence, task, word
 
 
 def _reserialised(text: str, r: random.Random) -> str | None:
@@ -126,7 +126,7 @@ def summary(state: State, r: random.Random) -> Change | None:
     if cut <= head + 2:
         return None
     kept, tail = messages[: head + first], messages[cut:] if keep else []
-    how = r.choice(["user", "user", "user", "assistant", "pair", "system", "block"])
+    how = r.choice(["user", "user", "assistant", "pair", "block", *(["user", "system"] if state.hard else [])])
     middle: list[Message] = [{"role": "user", "content": said}]
     if how == "system" and state.head["content"]:
         state.head["content"] += "\n\n" + said
@@ -169,6 +169,7 @@ _EDITS = [
     "clear", "clear", "clear_many", "cut", "cut", "first_lines", "rewrite", "words", "words", "args", "system",
     "replace",
 ]  # fmt: skip
+_PLAIN_EDITS = ["clear", "rewrite", "words"]
 _WORD = re.compile(r"\b[a-z]{4,}\b")
 
 
@@ -177,7 +178,7 @@ def edit(state: State, r: random.Random) -> Change | None:
     found = [leaf for leaf in leaves(state) if leaf.role != "reasoning"]
     if len(found) < 3:
         return None
-    how = r.choice(_EDITS)
+    how = r.choice(_EDITS if state.hard else _PLAIN_EDITS)
     results = [leaf for leaf in found if leaf.role == "tool" and len(leaf.text) > 80]
     results = results or [leaf for leaf in found if leaf.role == "user" and len(leaf.text) > 80][1:]
     if how in ("clear", "clear_many"):
@@ -250,12 +251,14 @@ def _arguable(state: State, change: Edit) -> str:
     the change is of the tool or of the reminder. What rewrites as a whole the last message that was sent goes back
     to before it: a rewind, with another message in its place.
     """
-    leaf, _, start, end = change
+    leaf, text, start, end = change
+    if "<think>" in leaf.text and "<think>" not in text:
+        return "its reasoning goes too"
     told = {"a tool": state.told.items if state.told else [], "a reminder": state.reminders}
     for what, texts in told.items():
-        for text in texts:
-            at = leaf.text.find(text)
-            if 0 <= at <= start and end <= at + len(text):
+        for known in texts:
+            at = leaf.text.find(known)
+            if 0 <= at <= start and end <= at + len(known):
                 return f"within {what}"
     own = [one.holder for one in leaves(state) if one.message == leaf.message]
     if leaf.message == state.known - 1 and start == 0 and end == len(leaf.text) and own[0] is leaf.holder:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 import random
 import re
 import zlib
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
 
-from tests.planted.harness.slots import Slot
-from traces.calls.entries import MESSAGE_TOKENS
+from tests.planted.slots import Slot
 from traces.text.messages import parts, serialise
 from traces.text.tokens import load_tokenizer
+
+MESSAGE_TOKENS = 4
+"""What frames a message."""
+
+WRITTEN = ("messages", "headed", "chatml")
+"""How a prompt is written: as messages, or as one text with headings or with chat marks."""
 
 Message = dict[str, Any]
 _ROLES = {"function_call": "assistant", "function_call_output": "tool", "reasoning": "reasoning"}
@@ -43,6 +50,9 @@ class State:
     reminders: list[str] = dataclasses.field(default_factory=list)
     told: ToldTools | None = None
     image_gone: str = ""
+    written: str = "messages"
+    hard: bool = True
+    """Whether harnesses change anything anywhere, or only in the ways that most of them do."""
     known: int = 0
     """Messages that the prompt before this one had."""
 
@@ -56,12 +66,31 @@ class State:
 
     def row(self) -> dict[str, Any]:
         """The columns of a row of the format `table`."""
+        if self.written != "messages":
+            return {"prompt": self._text()}
         made: dict[str, Any] = {"messages": copy.deepcopy(self.messages)}
         if self.head["content"]:
             made["system"] = self.head["content"]
         if self.tools:
             made["tools"] = copy.deepcopy(self.tools)
         return made
+
+    def _text(self) -> str:
+        start, end = ("<|im_start|>{}\n", "<|im_end|>\n") if self.written == "chatml" else ("\n{}:\n", "\n")
+        tools = "".join(json.dumps(tool) + "\n" for tool in self.tools)
+        said = [("system", (f"<tools>\n{tools}</tools>\n" if tools else "") + self.head["content"])]
+        said += [(role_of(message), _flat(message)) for message in self.messages]
+        shown = ((role if self.written == "chatml" else role.upper(), text) for role, text in said)
+        return "".join(start.format(role) + text + end for role, text in shown)
+
+
+def _flat(message: Message) -> str:
+    """A chat message as one text."""
+    content, thought = message.get("content") or "", message.get("reasoning_content") or message.get("reasoning")
+    blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    said = [b["text"] if "text" in b else f"<image>{b['image_url']['url']}</image>" for b in blocks]
+    said += [f"<tool_call>\n{json.dumps(call['function'])}\n</tool_call>" for call in message.get("tool_calls") or []]
+    return (f"<think>\n{thought}\n</think>\n\n" if thought else "") + "\n".join(said)
 
 
 class Leaf(NamedTuple):
@@ -158,6 +187,8 @@ class Tokens:
 
     def of(self, state: State) -> Any:
         """The prompt: int64 array."""
+        if state.written != "messages":
+            return np.asarray(self._tokenizer.encode(state.row()["prompt"]), np.int64)
         found = [self._text(serialise(tool)) for tool in state.tools]
         found += [self._message(message) for message in state.all_messages()]
         return np.concatenate(found)
@@ -195,3 +226,15 @@ def common(a: Any, b: Any) -> int:
             return at + int(differ.argmax())
         at, step = end, step * 4
     return int(size)
+
+
+def lost_of(rows: Sequence[dict[str, Any]], prompts: Sequence[Any]) -> list[int]:
+    """min(n, m) less the longest match with any earlier prompt, for each row (0 for the first of a session)."""
+    last: dict[str, int] = {}
+    lost = []
+    for i, (row, prompt) in enumerate(zip(rows, prompts, strict=True)):
+        q = last.get(row["session_id"])
+        last[row["session_id"]] = i
+        both = 0 if q is None else min(len(prompt), len(prompts[q]))
+        lost.append(max(0, both - max((common(prompts[o], prompt) for o in range(i)), default=0)))
+    return lost

@@ -1,18 +1,14 @@
-"""A third, independent planter: causes as coding harnesses make them, in prompts of every provider, from a seed.
+"""The planter: causes as coding harnesses make them, in prompts of every provider, from a seed.
 
-Where tests.planted.planted and tests.planted.planted_mixes write prompts of their own, this one keeps messages as
-OpenAI's two APIs,
-Anthropic's, and agents of plain text have them, and plants into public conversations as well. Each cause is tried
-alone on the grown prompt, and the one that parts it earliest, token by token, from the session's last one is the truth.
-
-Some rows are planted but not to be scored (`dropped`), for what is true of them is open to argument:
+Each cause is tried alone on the grown prompt, and the one that parts it earliest, token by token, from the session's
+last one is the truth. Some rows are planted but not scored (`dropped`), for what is true of them is open to argument:
 
 - two causes part the prompts at the same token, or both together part them elsewhere than the first alone;
-- a reminder stands behind all that was sent before, so that at most a token is merged;
+- a reminder stands after all that was sent before, so that at most a token is merged;
 - a prompt that is shorter than the one before and was given no cause;
 - a fork that goes back to a prompt which was changed since: to go back reverts that as well;
-- a compaction that keeps none of the messages that the last prompt had behind the place where they part: it cannot be
-  told from a branch;
+- a compaction that keeps none of the messages that the last prompt had after the place where they part: it cannot be
+  distinguished from a branch;
 - an edit within a tool's description written into the prompt or within a planted reminder: the change is of the tool
   or of the reminder;
 - an edit that rewrites the last message that was sent as a whole: a rewind, with another message in its place.
@@ -23,38 +19,30 @@ from __future__ import annotations
 import copy
 import dataclasses
 import random
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import orjson
 
-from tests.planted.harness.causes import TOLD_FORMS, put_reminder, told_tool
-from tests.planted.harness.notes import IMAGES_GONE, REMINDERS, environment
-from tests.planted.harness.prompts import State, Tokens, ToldTools, common, leaves, leaves_of, put_text
-from tests.planted.harness.rewrites import CAUSES
-from tests.planted.harness.sessions import Session, real, steps, tower
-from tests.planted.harness.slots import SLOTS
-from tests.planted.harness.texts import hexes, paragraph, task
-from tests.planted.planted import KINDS, Planted, lost_of
+from tests.planted.causes import TOLD_FORMS, put_reminder, told_tool
+from tests.planted.notes import IMAGES_GONE, REMINDERS, environment
+from tests.planted.prompts import State, Tokens, ToldTools, common, leaves, leaves_of, lost_of, put_text
+from tests.planted.rewrites import CAUSES
+from tests.planted.score import KINDS, Planted
+from tests.planted.sessions import Session, steps, tower
+from tests.planted.slots import FORMS, Slot
+from tests.planted.words import hexes, paragraph, task
 
-MODES = ("tower", "real")
+MERGED_TOKENS = 2
+"""Tokens at the end of a text that may become others when it grows."""
+
+NEAR_TOKENS = 200
+"""Of two causes within so many tokens either may be named."""
+
 _BEGIN = datetime(2025, 9, 1, tzinfo=UTC)
 _ORDER = {"fork": 0, "summary": 1, "compaction": 1}
 """What rewrites the history comes before what changes it."""
-
-
-class Harnessed(NamedTuple):
-    """Rows and their truth; per row whether it is not to be scored, the tokens it lost, and what was done."""
-
-    made: Planted
-    dropped: list[bool]
-    lost: list[int]
-    notes: list[str]
-
-    def scored(self, labels: list[str | None]) -> tuple[list[str | None], list[str | None]]:
-        """(truth, labels) of the rows that are to be scored."""
-        kept = [i for i, aside in enumerate(self.dropped) if not aside]
-        return [self.made.truth[i] for i in kept], [labels[i] for i in kept]
 
 
 @dataclasses.dataclass
@@ -85,28 +73,38 @@ class _Tried(NamedTuple):
     prompt: Any
 
 
-def plant(seed: int, mode: str, tokenizer: str = "bytes", least: int = 220) -> Harnessed:
-    """Plant into towers ("tower") or public conversations ("real"; none beside the checkout: ValueError).
+def plant(
+    seed: int,
+    tokenizer: str = "bytes",
+    rates: Mapping[str, float] | None = None,
+    *,
+    least: int = 220,
+    hard: bool = True,
+    style: str = "",
+    written: str = "messages",
+    into: Sequence[Session] = (),
+) -> Planted:
+    """Plant into generated sessions, or into conversations.
 
     Args:
         seed: of everything that is drawn.
-        mode: one of `MODES`.
         tokenizer: what prompts are compared by.
-        least: rows are drawn, session by session, until there are so many.
+        rates: by kind the chance that a call after the first gets it, where it is possible; None: drawn.
+        least: sessions are drawn until they have this many rows.
+        hard: whether harnesses change anything anywhere, or only in the ways that most of them do.
+        style: one of `sessions.STYLES` for all sessions; empty: each draws its own.
+        written: one of `prompts.WRITTEN`.
+        into: conversations to plant into instead.
     """
-    r = random.Random(f"harness-{seed}-{mode}")
-    pool = real() if mode == "real" else []
-    if mode == "real" and not pool:
-        raise ValueError("no public conversations beside the checkout")
-    kinds = list(KINDS) if r.random() < 0.3 else r.sample(KINDS, r.choice([1, 2, 3, 4, 6]))
-    rates = r.choice([0.03, 0.1, 0.2, 0.35, 0.6]), r.choice([0.0, 0.2, 0.5])
+    r = random.Random(f"planted-{seed}-{bool(into)}")
+    chances = dict(drawn_rates(r) if rates is None else rates)
     courses: list[_Course] = []
     while sum(course.prompts for course in courses) < least:
-        session = r.choice(pool) if pool else tower(r, r.choice([1, 4, 8, 14, 24, 40]))
+        session = r.choice(into) if into else tower(r, r.choice([1, 4, 8, 14, 24, 40]), style)
         prompts = min(len(session.groups), r.choice([5, 12, 25, 40, 60]))
-        name = f"s{len(courses)}-{hexes(r, 6)}"
-        courses.append(_Course(name, session, _begun(r, session, kinds), prompts))
-    planter = _Planter(f"{seed}-{mode}", kinds, rates, Tokens(tokenizer))
+        state = dataclasses.replace(_begun(r, session, list(chances), hard), hard=hard, written=written)
+        courses.append(_Course(f"s{len(courses)}-{hexes(r, 6)}", session, state, prompts))
+    planter = _Planter(str(seed), chances, Tokens(tokenizer))
     while courses:
         course = r.choice(courses[:6])  # sessions run beside each other
         planter.send(r, course)
@@ -115,17 +113,23 @@ def plant(seed: int, mode: str, tokenizer: str = "bytes", least: int = 220) -> H
     return planter.harvest()
 
 
-def _begun(r: random.Random, session: Session, kinds: list[str]) -> State:
+def drawn_rates(r: random.Random) -> dict[str, float]:
+    """Rates by kind, for all kinds or for some."""
+    kinds = list(KINDS) if r.random() < 0.3 else r.sample(KINDS, r.choice([1, 2, 3, 4, 6]))
+    return dict.fromkeys(kinds, r.choice([0.03, 0.1, 0.2, 0.35, 0.6]) * r.choice([1.0, 1.2, 1.5]) / len(kinds))
+
+
+def _begun(r: random.Random, session: Session, kinds: list[str], hard: bool) -> State:
     """The first prompt of a session, with what its harness writes into it."""
     tools, messages = copy.deepcopy(session.tools), copy.deepcopy(session.groups[0])
     state = State({"content": session.system}, tools, messages, image_gone=r.choice(IMAGES_GONE))
-    slots = [SLOTS[kind](r) for kind in SLOTS if kind in kinds for _ in range(r.choice([1, 1, 2]))]
+    slots = [Slot(r, kind) for kind in FORMS if kind in kinds for _ in range(r.choice([1, 1, 2]))]
     r.shuffle(slots)
     for group in [slots] if slots and r.random() < 0.5 else [[slot] for slot in slots]:
         found = leaves(state)
         heads = [leaf for leaf in found if leaf.role in ("system", "developer")]
         users = [leaf for leaf in found if leaf.role == "user"] or found
-        where = r.choice(["system", "system", "user", "tool"])
+        where = r.choice(["system", "system", "user", *(["tool"] if hard else [])])
         lines = [slot.text() for slot in group]
         text = environment(r, lines) if len(group) > 1 or r.random() < 0.5 else lines[0]
         if where == "tool" and tools and len(group) == 1:
@@ -151,18 +155,16 @@ def _begun(r: random.Random, session: Session, kinds: list[str]) -> State:
 class _Planter:
     """Sends prompts, and keeps what it sent."""
 
-    def __init__(self, seed: str, kinds: list[str], rates: tuple[float, float], tokens: Tokens) -> None:
-        self.seed, self.kinds, self.tokens = seed, kinds, tokens
-        self.rate, self.more = rates
+    def __init__(self, seed: str, rates: dict[str, float], tokens: Tokens) -> None:
+        self.seed, self.rates, self.tokens = seed, rates, tokens
         self.rows: list[dict[str, Any]] = []
         self.prompts: list[Any] = []
         self.truth: list[str | None] = []
         self.dropped: list[bool] = []
         self.notes: list[str] = []
 
-    def harvest(self) -> Harnessed:
-        lost = lost_of(self.rows, self.prompts)
-        return Harnessed(Planted(self.rows, self.truth), self.dropped, lost, self.notes)
+    def harvest(self) -> Planted:
+        return Planted(self.rows, self.truth, self.dropped, lost_of(self.rows, self.prompts), self.notes)
 
     def send(self, r: random.Random, course: _Course) -> None:
         """The next prompt of a session, with causes or without."""
@@ -185,12 +187,7 @@ class _Planter:
         if not course.sent:
             return course.state.copied(), []
         grown = self._grown(r, course)
-        planned: list[str] = []
-        if r.random() < self.rate:
-            planned = [r.choice(self.kinds)]
-            while r.random() < self.more and len(planned) < 4:
-                kind = r.choice(self.kinds)
-                planned += [] if kind in planned else [kind]
+        planned = [kind for kind, rate in self.rates.items() if r.random() < rate]
         state, tried = grown, []
         for number, kind in enumerate(sorted(planned, key=lambda kind: _ORDER.get(kind, 2))):
             alone, both = (self._tried(course, kind, number, base) for base in (grown, state))
@@ -213,13 +210,13 @@ class _Planter:
         """The session's last prompt and what comes next, with what a harness writes into that: history later on."""
         state, group = course.state.copied(), course.group()
         state.known = len(state.messages)
-        for kind in SLOTS:
-            if kind in self.kinds and r.random() < 0.12:
-                slot, found = SLOTS[kind](r), [leaf for leaf in leaves_of(group) if leaf.role in ("user", "tool")]
+        for kind in FORMS:
+            if kind in self.rates and r.random() < 0.12:
+                slot, found = Slot(r, kind), [leaf for leaf in leaves_of(group) if leaf.role in ("user", "tool")]
                 if found:
                     put_text(r, r.choice(found), slot.text())
                     state.slots.append(slot)
-        if "reminder" in self.kinds and r.random() < 0.25:
+        if "reminder" in self.rates and r.random() < 0.25:
             put_reminder(State({"content": ""}, [], group, reminders=state.reminders), r, r.choice(REMINDERS)(r), True)
         state.messages += group
         return state
@@ -240,8 +237,9 @@ class _Planter:
             return None, ""
         before = self.prompts[course.sent[-1]]
         parted = common(before, prompt)
-        grew = parted >= min(before.size, prompt.size)
-        parting = [one for one in tried if one.at < min(before.size, one.prompt.size) or one.kind == "fork"]
+        merged = 0 if state.written == "messages" else MERGED_TOKENS
+        grew = parted >= min(before.size, prompt.size) - merged
+        parting = [one for one in tried if one.at < min(before.size, one.prompt.size) - merged or one.kind == "fork"]
         if not parting:
             why = "" if grew else "parts without a cause"
             return None, why or ("no longer than before" if prompt.size <= before.size else "")
@@ -249,13 +247,15 @@ class _Planter:
         kinds = {one.kind for one in parting if one.at == first}
         if len(kinds) > 1:
             return None, "two causes at one token"
+        if not state.hard and sum(one.at < first + NEAR_TOKENS for one in parting) > 1:
+            return None, "two causes near each other"
         truth, chosen = next(iter(kinds)), next(one for one in parting if one.at == first)
         if parted != first:
             return truth, "together they part elsewhere"
         if truth == "reminder" and first >= before.size - 2:
-            return truth, "behind all that was sent"
+            return truth, "after all that was sent"
         if truth == "compaction" and not _keeps(course.state, state):
-            return truth, "keeps none of the messages behind where they part"
+            return truth, "keeps none of the messages after where they part"
         if truth == "fork" and self._reverts(course, prompt, parted):
             return truth, "reverts more than the branch"
         return truth, chosen.arguable
@@ -285,7 +285,7 @@ def _forked(r: random.Random, course: _Course) -> State | None:
 
 
 def _keeps(before: State, after: State) -> bool:
-    """Whether messages of a prompt are in the next one behind the first that differs."""
+    """Whether messages of a prompt are in the next one after the first that differs."""
     was, now = ([orjson.dumps(m) for m in state.messages] for state in (before, after))
     at = next((i for i, (a, b) in enumerate(zip(was, now, strict=False)) if a != b), min(len(was), len(now)))
     return bool(set(was[at:]) & set(now[at:]))
