@@ -54,7 +54,7 @@ def table(
     rows: Sequence[Mapping[str, Any]] | pl.DataFrame, columns: Sequence[Column], alt: str, key: str | None = None
 ) -> None:
     """Show rows; a column in which nothing is known is left out."""
-    import pandas as pd  # type: ignore[import-untyped]  # Streamlit brings it
+    import pandas as pd  # type: ignore[import-untyped]
 
     shown_rows = rows if isinstance(rows, Sequence) else rows.to_dicts()
     shown = [c for c in columns if any(row.get(c.key) is not None for row in shown_rows)]
