@@ -78,7 +78,8 @@ class Blocks(NamedTuple):
     `ids` is a list, or the text between the brackets of a JSON array of whole numbers (then only what is new since the
     session's previous prompt is ever parsed: traces.tree.blocks).
     `tail`: "ceil" where a partial last block has an id of its own, "floor" where it has none. `namespace` separates ids
-    that must never match: "" the input (with --one-trace all inputs are one), "file" the input always, "dataset" none.
+    that must never match: "" the input (with --one-trace all inputs are one), "file" the input always, "file#2" a part
+    of it, "dataset" none.
     """
 
     ids: list[Any] | bytes

@@ -28,7 +28,7 @@ def main() -> None:
 
 def _receipt(order: dict[str, Any]) -> dict[str, Any]:
     from traces.intake.ingest import NothingUsable, Options, Progress, ingest
-    from traces.source.inputs import UPLOAD_LIMITS
+    from traces.source.limits import UPLOAD_LIMITS
 
     def watch(progress: Progress) -> None:
         say("progress", progress._asdict())

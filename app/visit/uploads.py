@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from app.visit.server import used_bytes
-from traces.source.inputs import UPLOAD_LIMITS
+from traces.source.limits import UPLOAD_LIMITS
 
 COPY_BYTES = 1 << 20
 LONGEST_NAME = 80

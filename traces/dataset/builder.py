@@ -17,6 +17,7 @@ from traces.dataset.copies import Copies
 from traces.dataset.request_rows import Counts, Input, RequestRows, Row, Taken
 from traces.digests import KeyedDigest
 from traces.records import Base, Blocks, Evidence, Note, Piece, Prompt, Record, Reject, Request, Session, Skipped
+from traces.source.limits import MOST_TOKENS
 from traces.text.kept_texts import KeptTexts
 from traces.tree.batches import BlockRow, PieceRow, block_batch, piece_batch
 from traces.tree.blocks import KnownTexts
@@ -26,7 +27,6 @@ from traces.usage.findings import Findings
 FLUSH_ROWS = 2048
 USUAL_BLOCKS = (16, 64, 512, 32, 128, 256, 1024, 1, 8, 2048)
 """Block sizes in the order in which traces use them."""
-MAX_TOKENS = 1 << 48
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -180,7 +180,7 @@ class Builder:
     def _source_of(self, request: Request) -> int:
         prompt = request.prompt
         if isinstance(prompt, Blocks):
-            namespace: Any = "trace" if prompt.namespace == "" else prompt.namespace
+            namespace: Any = prompt.namespace.partition("#")[0] or "trace"
             block: Any = prompt.block_tokens
             tail: Any = prompt.tail
             tokenizer = None
@@ -245,12 +245,13 @@ class Builder:
 
     def _block_row(self, row: int, request: Request, prompt: Blocks, session: int | None) -> Blocks | None:
         tokens = request.input_tokens
-        if tokens is None or not 0 <= tokens < MAX_TOKENS:
+        if tokens is None or not 0 <= tokens <= MOST_TOKENS:
             return None
         block = prompt.block_tokens
         space = self._space_of.get((prompt.namespace, block))
         if space is None:
-            name = {"": self._space_name, "file": self.input.label}.get(prompt.namespace, prompt.namespace)
+            scope, _, part = prompt.namespace.partition("#")
+            name = {"": self._space_name, "file": self.input.label + part}.get(scope, scope)
             space = self.spaces.setdefault(f"{name}|{block}", len(self.spaces))
             self._space_of[prompt.namespace, block] = space
         whole = tokens // block

@@ -310,8 +310,10 @@ class _Ingest:
         builder.begin(source.name, name, scope, self.options.one_trace, self.options.tokenizer, unit)
         rejected, rows = len(builder.requests.rejects), builder.rows
         builder.take(_counted(records, source))
-        if source.truncated:
-            builder.take([Reject(0, "the compressed stream is cut off or damaged; what could be unpacked was used")])
+        if source.damage is not None:
+            reason = f"{source.damage.reason} after {source.damage.after_bytes:,} bytes; every record before was read"
+            builder.take([Reject(source.last_line, reason)])
+        builder.notes.update(source.remarks)
         counts = builder.end(builder.digest.hex(source.digest()))
         if builder.rows == rows and len(builder.requests.rejects) == rejected:
             most = builder.skipped.most_common(1)

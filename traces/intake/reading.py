@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from traces.digests import KeyedDigest
 from traces.intake import registry as readers
 from traces.records import Context, Reader, Record, Reject
-from traces.source.inputs import Limits
+from traces.source.limits import Limits
 from traces.source.sources import Source
 from traces.text.kept_texts import KeptTexts
 from traces.text.text_counts import TextCounts
@@ -148,14 +148,14 @@ _shared = functools.lru_cache(LazyTokenizer)  # one a process, with the counts t
 
 def read_whole(
     path: str, name: str, format_name: str, options: Options, key: bytes
-) -> tuple[list[Record], bool, int, dict[int, str]]:
-    """Read a file in a worker: (records, whether its compressed stream was cut off, bytes read, texts by piece)."""
-    source = Source(name, Path(path))
+) -> tuple[list[Record], Source, dict[int, str]]:
+    """Read a file in a worker: (records, the source as it was left, texts by piece)."""
+    source = Source(name, Path(path), limits=options.limits)
     texts = KeptTexts()
     try:
         context = context_of(options, _shared(options.tokenizer), KeyedDigest(key), texts)
         records = list(guarded(readings(readers.reader(format_name), source, context)))
-        return records, source.truncated, source.bytes_read, texts.all()
+        return records, source, texts.all()
     finally:
         source.close()
 
@@ -191,7 +191,7 @@ class ReadAhead:
         found = self._futures.pop(id(source), None)
         if found is None or found[0] != format_name:
             return None
-        records, truncated, size, more = found[1].result()
+        records, other, more = found[1].result()
         texts.update(more)
-        source.truncated, source.bytes_read = truncated, size
+        source.left_as(other)
         return records

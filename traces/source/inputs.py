@@ -1,157 +1,128 @@
-"""What the user named, as sources: files, folders, zips and stdin.
-
-An archive is never unpacked to where its names point; links, climbing paths and bombs are refused with a reason.
-"""
+"""What the user named, as sources: files, folders, zips, pipes and stdin. What is not read is named with its reason."""
 
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import stat
 import sys
 import tempfile
-import zipfile
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
-from typing import IO, NamedTuple, cast
+from pathlib import Path
+from typing import IO
 
-from traces.source.sources import Archive, Source
-from traces.source.streams import CHUNK_BYTES
+from traces.source.archives import SKIP_NAMES, SYSTEM_FILE, Budget, Refused, entries, is_zip
+from traces.source.limits import CHUNK_BYTES, Limits
+from traces.source.sources import Source
 
-MAX_NESTING = 4
-SKIP_NAMES = {".DS_Store", "Thumbs.db", "__MACOSX"}
+__all__ = ["Refused", "expand"]
 
-
-class Limits(NamedTuple):
-    """What an archive may hold. `ratio`: unpacked to packed bytes, looked at above 64 MiB unpacked."""
-
-    total_bytes: int = 1 << 40
-    entries: int = 200_000
-    ratio: float = 1000.0
-
-
-UPLOAD_LIMITS = Limits(total_bytes=8 << 30, entries=20_000, ratio=300.0)
-
-
-class Refused(NamedTuple):
-    """An input that is not read, and why. `skipped` tells a file passed over in a folder from a failure."""
-
-    name: str
-    reason: str
-    skipped: bool = False
+_OPENED = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
+"""Pipes that another program already writes to: what a shell makes of <(zcat trace.gz)."""
+_BESIDE_DATABASE = ("-wal", "-shm", "-journal")
 
 
 def expand(inputs: list[str], limits: Limits | None = None, spool: Path | None = None) -> Iterator[Source | Refused]:
-    """Yield the files behind `inputs` (paths, folders, zips, or "-" for stdin), sorted by name inside each.
+    """Yield the files that `inputs` (paths, folders, zips, pipes, or "-" for stdin) hold, sorted by name inside each.
 
     Args:
         inputs: what the user named.
-        limits: what archives may hold.
-        spool: where stdin is kept while it is read (a temporary file otherwise).
+        limits: what compressed files may unpack to.
+        spool: where stdin and pipes are kept while they are read (a temporary file otherwise).
     """
     limits = limits or Limits()
     for text in inputs:
-        if text == "-":
-            yield _stdin(spool)
-            continue
         path = Path(text)
-        if not path.exists():
-            yield Refused(text, "no such file or folder")
-        elif path.is_dir():
-            yield from _folder(path, limits)
-        else:
-            yield from _file(path.name, path, limits, 0)
+        try:
+            if text == "-":
+                yield _spooled("-", sys.stdin.buffer, limits, spool)
+            elif path.is_dir():
+                yield from _folder(path, limits)
+            elif path.is_fifo():
+                yield _pipe(text, path, limits, spool)
+            elif not path.exists():
+                yield Refused(text, "no such file or folder")
+            elif not path.is_file():
+                yield Refused(text, "not a regular file")
+            else:
+                yield from _file(path.name, path, limits)
+        except OSError as error:
+            yield Refused(text, f"cannot be read: {type(error).__name__}")
 
 
-def _stdin(spool: Path | None) -> Source:
-    handle, name = tempfile.mkstemp(prefix="stdin-", dir=spool)
+def _pipe(text: str, path: Path, limits: Limits, spool: Path | None) -> Source | Refused:
+    if not text.startswith(_OPENED):  # opening one that nobody writes to would wait for ever
+        return Refused(text, "a named pipe: give its content as standard input (cat PIPE | tracetower ingest - ...)")
+    with path.open("rb") as stream:
+        return _spooled(text.strip("/"), stream, limits, spool)
+
+
+def _spooled(name: str, stream: IO[bytes], limits: Limits, spool: Path | None) -> Source | Refused:
+    """A stream that can be read once, kept in a file that goes when the source is closed."""
+    handle, copy = tempfile.mkstemp(prefix="stdin-", dir=spool)
     with os.fdopen(handle, "wb") as out:
-        shutil.copyfileobj(sys.stdin.buffer, out, CHUNK_BYTES)
-    source = Source("-", Path(name))
-    source._temporary = Path(name)
-    return source
+        left = limits.total_bytes
+        while left > 0 and (chunk := stream.read(min(CHUNK_BYTES, left))):
+            out.write(chunk)
+            left -= len(chunk)
+    return Source(name, Path(copy), limits=limits, spooled=True)
 
 
 def _folder(root: Path, limits: Limits) -> Iterator[Source | Refused]:
-    found: list[Source | Refused] = []
-    for folder, folders, files in os.walk(root):
-        folders[:] = sorted(f for f in folders if f not in SKIP_NAMES and not (Path(folder) / f).is_symlink())
-        for name in sorted(files):
-            path = Path(folder) / name
-            relative = path.relative_to(root).as_posix()
+    items: list[Source | Refused] = []
+
+    def failed(error: OSError) -> None:
+        name = os.path.relpath(error.filename or root, root)
+        items.append(Refused(name, f"a folder that cannot be read: {type(error).__name__}"))
+
+    for folder, folders, files in os.walk(root, onerror=failed):
+        here = Path(folder)
+        for name in sorted(folders):
+            relative = (here / name).relative_to(root).as_posix() + "/"
             if name in SKIP_NAMES:
-                continue
-            if path.is_symlink():
-                found.append(Refused(relative, "a symbolic link is not followed", skipped=True))
-            elif not stat.S_ISREG(path.stat().st_mode):
-                found.append(Refused(relative, "not a regular file", skipped=True))
-            else:
-                found.extend(_file(relative, path, limits, 0))
-    yield from _grouped(found)
+                items.append(Refused(relative, SYSTEM_FILE, skipped=True))
+            elif (here / name).is_symlink():
+                reason = "a symbolic link to a folder is not followed: name the folder itself as an input"
+                items.append(Refused(relative, reason, skipped=True))
+        folders[:] = sorted(f for f in folders if f not in SKIP_NAMES and not (here / f).is_symlink())
+        names = set(files)
+        for name in sorted(files):
+            if any(name.endswith(end) and name.removesuffix(end) in names for end in _BESIDE_DATABASE):
+                continue  # part of the database beside it, which is read with it
+            items.extend(_member((here / name).relative_to(root).as_posix(), here / name, limits))
+    yield from _grouped(items)
 
 
-def _grouped(found: list[Source | Refused]) -> Iterator[Source | Refused]:
-    found.sort(key=lambda s: s.name)
-    group = {s.name: s for s in found if isinstance(s, Source)}
-    for source in found:
-        if isinstance(source, Source) and not source._group:
-            source._group = group
-        yield source
-
-
-def _file(name: str, path: Path, limits: Limits, depth: int) -> Iterator[Source | Refused]:
-    with path.open("rb") as stream:
-        magic = stream.read(4)
-    if magic == b"PK\x03\x04" and path.suffix.lower() not in (".eval", ".xlsx", ".docx", ".npz", ".whl", ".jar"):
-        try:
-            archive = Archive(path)
-        except (zipfile.BadZipFile, OSError, NotImplementedError) as error:
-            yield Refused(name, f"a zip that cannot be read: {type(error).__name__}")
-            return
-        yield from _grouped(list(_entries(name, archive, limits, depth)))
-    else:
-        yield Source(name, path)
-
-
-def _entries(name: str, archive: Archive, limits: Limits, depth: int) -> Iterator[Source | Refused]:
-    infos = archive.file.infolist()
-    unpacked = sum(i.file_size for i in infos)
-    packed = max(1, sum(i.compress_size for i in infos))
-    if len(infos) > limits.entries:
-        yield Refused(name, f"a zip of {len(infos):,} entries; at most {limits.entries:,} are read")
-        return
-    if unpacked > limits.total_bytes or (unpacked > 64 << 20 and unpacked / packed > limits.ratio):
-        yield Refused(name, f"a zip that unpacks to {unpacked:,} bytes from {packed:,}: refused as a zip bomb")
-        return
-    for info in infos:
-        if info.is_dir() or PurePosixPath(info.filename).name in SKIP_NAMES or "__MACOSX/" in info.filename:
-            continue
-        label = f"{name}/{info.filename}"
-        parts = PurePosixPath(info.filename.replace("\\", "/")).parts
-        if info.filename.startswith("/") or ".." in parts or re.match(r"^[A-Za-z]:", info.filename):
-            yield Refused(label, "a path that climbs out of its archive")
-        elif stat.S_ISLNK(info.external_attr >> 16):
-            yield Refused(label, "a symbolic link in an archive")
-        elif info.flag_bits & 1:
-            yield Refused(label, "an encrypted entry; unpack it first")
-        elif info.filename.lower().endswith(".zip"):
-            yield from _nested(label, archive, info, limits, depth + 1)
-        else:
-            yield Source(label, archive=archive, entry=info.filename)
-
-
-def _nested(
-    name: str, archive: Archive, info: zipfile.ZipInfo, limits: Limits, depth: int
-) -> Iterator[Source | Refused]:
-    if depth > MAX_NESTING:
-        yield Refused(name, f"zips nested more than {MAX_NESTING} deep")
-        return
-    spool: IO[bytes] = cast(IO[bytes], tempfile.SpooledTemporaryFile(max_size=64 << 20))  # noqa: SIM115 (outlives this)
+def _member(name: str, path: Path, limits: Limits) -> Iterator[Source | Refused]:
     try:
-        with archive.file.open(info) as inner:
-            shutil.copyfileobj(inner, spool, CHUNK_BYTES)
-        spool.seek(0)
-        yield from _entries(name, Archive(spool), limits, depth)
-    except (zipfile.BadZipFile, OSError, NotImplementedError) as error:
-        yield Refused(name, f"a zip that cannot be read: {type(error).__name__}")
+        if path.name in SKIP_NAMES:
+            yield Refused(name, SYSTEM_FILE, skipped=True)
+        elif path.is_symlink():
+            yield Refused(name, "a symbolic link is not followed: name the file itself as an input", skipped=True)
+        elif not stat.S_ISREG(path.stat().st_mode):
+            yield Refused(name, "not a regular file", skipped=True)
+        else:
+            yield from _file(name, path, limits)
+    except OSError as error:
+        yield Refused(name, f"cannot be read: {type(error).__name__}")
+
+
+def _file(name: str, path: Path, limits: Limits) -> Iterator[Source | Refused]:
+    with path.open("rb") as stream:
+        start = stream.read(4)
+    if is_zip(start, path.name):
+        yield from _grouped(list(entries(name, path, Budget(limits, path.stat().st_size))))
+    else:
+        yield Source(name, path, limits=limits)
+
+
+def _grouped(items: list[Source | Refused]) -> Iterator[Source | Refused]:
+    """The items by name, each source with the files beside it."""
+    items.sort(key=lambda item: item.name)
+    group = {item.name: item for item in items if isinstance(item, Source)}
+    for item in items:
+        if isinstance(item, Source):
+            if any(item.name.endswith(end) and item.name.removesuffix(end) in group for end in _BESIDE_DATABASE):
+                group[item.name.rpartition("-")[0]].beside[item.name[item.name.rindex("-") :]] = item
+                continue
+            item.beside_in(group)
+        yield item

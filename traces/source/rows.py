@@ -1,4 +1,4 @@
-"""Rows of JSONL, JSON arrays, CSV, TSV and Parquet as dicts, one after the other, in bounded memory.
+"""Rows of JSON in any arrangement, CSV, TSV and Parquet as dicts, one after the other, in bounded memory.
 
 CSV cells stay text: nothing about them is inferred, so ids keep their digits.
 """
@@ -6,14 +6,11 @@ CSV cells stay text: nothing about them is inferred, so ids keep their digits.
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator
-from typing import Any
 
-from traces.source.sources import Head, Source, TooLarge, parse_json
-
-Row = tuple[int, dict[str, Any] | str]
-"""(line or row, 1-based; the row, or why it is none)."""
+from traces.source import parquet
+from traces.source.parquet import Row
+from traces.source.sources import Head, Source, parse_json
 
 LENGTHS_ONLY = (
     "lengths only: no prompt text and no block ids. Without sessions there is no hit rate; inside a session a prompt "
@@ -22,26 +19,23 @@ LENGTHS_ONLY = (
 )
 """The note of inputs from which no ceiling can be computed."""
 
-PARQUET = b"PAR1"
-BATCH_ROWS = 512
-MAX_CELL_CHARS = 256 << 20
+MAX_CELL_CHARS = 1 << 24
+"""A longer CSV cell is a reject. A quote that is never closed ends there."""
+_LINE_TOO_LONG = "a line longer than 256 MiB"
 
 
 def kind(head: Head) -> str:
-    """parquet | array | jsonl | csv, by the first bytes."""
-    data = head.data.lstrip()
-    if head.data[:4] == PARQUET:
-        return "parquet"
-    if data[:1] == b"[":
-        return "array"
-    return "jsonl" if data[:1] == b"{" else "csv"
+    """parquet | json | csv, by the first bytes."""
+    if head.shape.kind == "text":
+        return "json" if head.start.lstrip()[:1] == b"{" else "csv"
+    return "parquet" if head.shape.kind == "parquet" else "json"
 
 
 def columns(head: Head) -> list[str]:
     """The column names: a first record's keys, a CSV's first line, a Parquet schema; [] where there are none."""
     shape = kind(head)
     if shape == "parquet":
-        return _parquet_columns(head.source)
+        return parquet.column_names(head.source.local_path())
     if shape == "csv":
         if b"\0" in head.data[:4096]:
             return []
@@ -50,18 +44,7 @@ def columns(head: Head) -> list[str]:
             return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter(line)), [])]
         except csv.Error:  # a lone carriage return, or a cell beyond the limit
             return []
-    record = head.record if shape == "jsonl" else first_element(head)
-    return list(record) if isinstance(record, dict) else []
-
-
-def first_element(head: Head) -> Any:
-    """The first element of a JSON array, or None."""
-    text = head.data.decode("utf-8", "replace").lstrip()[1:].lstrip()
-    try:
-        return json.JSONDecoder().raw_decode(text)[0]
-    except (ValueError, RecursionError):
-        document = head.document
-        return document[0] if isinstance(document, list) and document else None
+    return list(head.record) if isinstance(head.record, dict) else []
 
 
 def delimiter(line: str) -> str:
@@ -74,19 +57,15 @@ def rows(source: Source) -> Iterator[Row]:
     shape = kind(source.head())
     if shape == "parquet":
         yield from parquet_rows(source)
-    elif shape == "array":
-        yield from _array(source)
-    elif shape == "jsonl":
-        yield from json_lines(source)
     else:
-        yield from csv_rows(source)
+        yield from json_rows(source) if shape == "json" else csv_rows(source)
 
 
-def json_lines(source: Source) -> Iterator[Row]:
-    """Rows of JSONL."""
+def json_rows(source: Source) -> Iterator[Row]:
+    """The objects of a source of JSON, however they are arranged; other records are why they are none."""
     for number, line in source.lines():
         if line is None:
-            yield number, "a line longer than 256 MiB"
+            yield number, _LINE_TOO_LONG
             continue
         if not line or line.isspace():
             continue
@@ -98,19 +77,6 @@ def json_lines(source: Source) -> Iterator[Row]:
         yield number, value if isinstance(value, dict) else "not a JSON object"
 
 
-def _array(source: Source) -> Iterator[Row]:
-    try:
-        document = parse_json(source.document())
-    except TooLarge:
-        yield 1, "a JSON array of more than 1 GiB cannot be held whole: write one object a line"
-        return
-    except ValueError as error:
-        yield 1, str(error)
-        return
-    for number, value in enumerate(document if isinstance(document, list) else [document], 1):
-        yield number, value if isinstance(value, dict) else "not a JSON object"
-
-
 def csv_rows(source: Source, header: list[str] | None = None) -> Iterator[Row]:
     """Rows of CSV or TSV as text cells; empty cells are None.
 
@@ -119,29 +85,22 @@ def csv_rows(source: Source, header: list[str] | None = None) -> Iterator[Row]:
         header: the column names, where the file has none.
     """
     csv.field_size_limit(MAX_CELL_CHARS)
-    long: list[int] = []
-    lines = _text_lines(source, long)
-    reader: Any = None
+    lines = _CsvLines(source)
+    first = next((line for line in lines if line.strip()), None)
+    if first is None:
+        return
+    lines.put_back(first)
+    reader = csv.reader(lines, delimiter=delimiter(first))
     names = header
-    skipped = 0
     while True:
-        if reader is None:
-            first = next(lines, None)
-            if first is None:
-                return
-            if not first.strip():
-                skipped += 1
-                continue
-            reader = csv.reader(_with(first, lines), delimiter=delimiter(first))
-        line = skipped + reader.line_num + 1
+        number = lines.number + 1
         try:
             cells = next(reader, None)
         except csv.Error:
-            yield line, "not valid CSV"
+            yield number, "not valid CSV"
             continue
-        for number in long:
-            yield number, "a line longer than 256 MiB"
-        long.clear()
+        for long in lines.take_too_long():
+            yield long, _LINE_TOO_LONG
         if cells is None:
             return
         if not cells or cells == [""]:
@@ -149,32 +108,43 @@ def csv_rows(source: Source, header: list[str] | None = None) -> Iterator[Row]:
         if names is None:
             names = [cell.strip() for cell in cells]
         elif len(cells) != len(names):
-            yield line, f"{len(cells)} cells under {len(names)} columns"
+            yield number, f"{len(cells)} cells under {len(names)} columns"
         else:
-            yield line, {n: c if c != "" else None for n, c in zip(names, cells, strict=True)}
+            yield number, {n: c if c != "" else None for n, c in zip(names, cells, strict=True)}
 
 
-def _text_lines(source: Source, long: list[int]) -> Iterator[str]:
-    for number, line in source.lines():
-        if line is None:
-            long.append(number)
-        yield "\n" if line is None else line.decode("utf-8", "replace") + "\n"
+class _CsvLines:
+    """The lines of a source as text, and the number of the line that was taken last."""
 
+    def __init__(self, source: Source) -> None:
+        self._lines = source.lines()
+        self._again: str | None = None
+        self._too_long: list[int] = []
+        self.number = 0
 
-def _with(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest
+    def __iter__(self) -> _CsvLines:
+        return self
 
+    def __next__(self) -> str:
+        if self._again is not None:
+            line, self._again = self._again, None
+            self.number += 1
+            return line
+        self.number, data = next(self._lines)
+        if data is None:
+            self._too_long.append(self.number)
+            return "\n"
+        return data.decode("utf-8", "replace") + "\n"
 
-def _parquet_columns(source: Source) -> list[str]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    def put_back(self, line: str) -> None:
+        """Have `line`, the last one, taken again."""
+        self._again = line
+        self.number -= 1
 
-    try:
-        with pq.ParquetFile(source.local_path()) as file:
-            return list(file.schema_arrow.names)
-    except (pa.ArrowException, OSError, ValueError):
-        return []
+    def take_too_long(self) -> list[int]:
+        """The numbers of lines that were too long since the last call."""
+        numbers, self._too_long = self._too_long, []
+        return numbers
 
 
 def parquet_rows(source: Source, names: list[str] | None = None) -> Iterator[Row]:
@@ -184,17 +154,5 @@ def parquet_rows(source: Source, names: list[str] | None = None) -> Iterator[Row
         source: the input.
         names: the columns to read, where they exist; None reads all.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    number = 0
-    try:
-        with pq.ParquetFile(source.local_path()) as file:
-            wanted = None if names is None else [n for n in names if n in file.schema_arrow.names]
-            for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=wanted):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield number, row
-            source.bytes_read = source.size
-    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        yield number + 1, f"Parquet that cannot be read from here on ({type(error).__name__})"
+    yield from parquet.parquet_rows(source.local_path(), names)
+    source.bytes_read = source.size

@@ -1,64 +1,40 @@
-"""Byte streams: digested while they pass, decompressed, ending quietly where they are cut off."""
+"""Byte streams: digested while they pass, and text in UTF-8 whatever its byte order mark says."""
 
 from __future__ import annotations
 
-import gzip
+import codecs
 import io
-import zipfile
-import zlib
 from collections.abc import Callable
 from typing import IO, Any, cast
 
 import xxhash
-import zstandard
 
-CHUNK_BYTES = 1 << 22
+from traces.source.limits import CHUNK_BYTES
+
+_AT_ONCE_BYTES = 1 << 16
+_MARKS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
 
 class Hashed(io.RawIOBase):
-    """A stream that digests what passes, and tells when it has all passed."""
+    """A stream that digests what passes, and reports digest and size when it has all passed."""
 
-    def __init__(self, inner: IO[bytes], tell: Callable[[str, int], None]) -> None:
-        self._inner, self._tell = inner, tell
+    def __init__(self, inner: IO[bytes], report: Callable[[str, int], None]) -> None:
+        self._inner, self._report = inner, report
         self._state = xxhash.xxh3_128()
         self._size = 0
-        self._whole = True
 
     def readable(self) -> bool:
         """Always."""
         return True
 
-    def seekable(self) -> bool:
-        """As what it reads from."""
-        return self._inner.seekable()
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Back to the start: the digest starts again; anywhere else: there will be none."""
-        if offset == 0 and whence == 0:
-            self._state.reset()
-            self._size = 0
-        elif offset or whence != 1:  # else it is only asked where it is
-            self._whole = False
-        return self._inner.seek(offset, whence)
-
-    def read(self, size: int = -1) -> bytes:
-        """The next bytes, digested."""
-        data = self._inner.read(size)
-        if data:
-            self._state.update(data)
-            self._size += len(data)
-        elif self._whole:
-            self._tell(self._state.hexdigest(), self._size)
-        return data
-
     def readinto(self, buffer: Any) -> int:
         """The next bytes into a buffer, digested where they lie."""
-        size = self._inner.readinto(buffer)  # type: ignore[attr-defined]  # raw files and zip entries have it
+        size = self._inner.readinto(buffer)  # type: ignore[attr-defined]  # raw files and packed streams have it
         if size:
             self._state.update(memoryview(buffer)[:size])
             self._size += size
-        elif self._whole:
-            self._tell(self._state.hexdigest(), self._size)
+        else:
+            self._report(self._state.hexdigest(), self._size)
         return int(size or 0)
 
     def close(self) -> None:
@@ -67,54 +43,55 @@ class Hashed(io.RawIOBase):
         super().close()
 
 
-def _fill(stream: io.RawIOBase, buffer: Any) -> int:
-    """`readinto` in terms of `read`."""
-    data = stream.read(len(buffer)) or b""
-    buffer[: len(data)] = data
-    return len(data)
+def as_utf8(raw: IO[bytes], marked: Callable[[str], None]) -> IO[bytes]:
+    """`raw` without its byte order mark, and in UTF-8 if the mark says UTF-16; `marked` gets that encoding's name."""
+    start = first_bytes(raw, 4)
+    if start.startswith(codecs.BOM_UTF8):
+        return cast(IO[bytes], Rest(start[3:], raw))
+    for mark, encoding in _MARKS:
+        if start.startswith(mark) and start != codecs.BOM_UTF32_LE:
+            marked("UTF-16")
+            return cast(IO[bytes], _Recoded(cast(IO[bytes], Rest(start[2:], raw)), encoding))
+    return cast(IO[bytes], Rest(start, raw))
 
 
-class _Unpacked(io.RawIOBase):
-    """A decompressor that closes what it reads from and ends quietly at a cut tail (the reader sees a cut line)."""
+def first_bytes(raw: IO[bytes], size: int) -> bytes:
+    """The first `size` bytes of a stream, or what there is of them."""
+    data = b""
+    while len(data) < size and (more := raw.read(size - len(data))):
+        data += more
+    return data
 
-    def __init__(self, inner: IO[bytes], raw: IO[bytes], cut: Callable[[], None]) -> None:
-        self._inner, self._raw, self._cut = inner, raw, cut
+
+class _Recoded(io.RawIOBase):
+    """Text in another encoding as UTF-8; what is no text becomes U+FFFD."""
+
+    def __init__(self, raw: IO[bytes], encoding: str) -> None:
+        self._raw = raw
+        self._decoder = codecs.getincrementaldecoder(encoding)("replace")
+        self._waiting = b""
 
     def readable(self) -> bool:
         """Always."""
         return True
 
-    def read(self, size: int = -1) -> bytes:
-        try:
-            return self._inner.read(size)
-        except (EOFError, zstandard.ZstdError, gzip.BadGzipFile, OSError, zipfile.BadZipFile, zlib.error):
-            self._cut()
-            return b""
-
     def readinto(self, buffer: Any) -> int:
-        return _fill(self, buffer)
+        while not self._waiting:
+            data = self._raw.read(_AT_ONCE_BYTES)
+            self._waiting = self._decoder.decode(data or b"", final=not data).encode("utf-8", "replace")
+            if not data:
+                break
+        size = min(len(buffer), len(self._waiting))
+        buffer[:size] = self._waiting[:size]
+        self._waiting = self._waiting[size:]
+        return size
 
     def close(self) -> None:
         self._raw.close()
         super().close()
 
 
-def unpacked(raw: IO[bytes], cut: Callable[[], None]) -> IO[bytes]:
-    """`raw` decompressed by what its first bytes are (gzip, zstd, or as it is); `cut` is called at a damaged end."""
-    magic = raw.read(4)
-    if raw.seekable():
-        raw.seek(0)
-    else:
-        raw = cast(IO[bytes], _Rest(magic, raw))
-    if magic[:2] == b"\x1f\x8b":
-        return cast(IO[bytes], _Unpacked(cast(IO[bytes], gzip.GzipFile(fileobj=raw)), raw, cut))
-    if magic == b"\x28\xb5\x2f\xfd":
-        reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(raw, read_across_frames=True)
-        return cast(IO[bytes], _Unpacked(cast(IO[bytes], reader), raw, cut))
-    return raw
-
-
-class _Rest(io.RawIOBase):
+class Rest(io.RawIOBase):
     """A stream whose first bytes were already taken."""
 
     def __init__(self, start: bytes, inner: IO[bytes]) -> None:
@@ -124,18 +101,40 @@ class _Rest(io.RawIOBase):
         """Always."""
         return True
 
-    def read(self, size: int = -1) -> bytes:
-        if self._start:
-            taken, self._start = self._start, b""
-            return taken + (self._inner.read(max(0, size - len(taken))) if size >= 0 else self._inner.read())
-        return self._inner.read(size)
-
     def readinto(self, buffer: Any) -> int:
-        return _fill(self, buffer)
+        """The next bytes, those that were taken first."""
+        if self._start:
+            size = min(len(buffer), len(self._start))
+            buffer[:size], self._start = self._start[:size], self._start[size:]
+            return size
+        return int(self._inner.readinto(buffer) or 0)  # type: ignore[attr-defined]
 
     def close(self) -> None:
+        """Close what it reads from."""
         self._inner.close()
         super().close()
+
+
+class Slice(io.RawIOBase):
+    """A part of a file. Several slices of one file may be read in turn."""
+
+    def __init__(self, stream: IO[bytes], start: int, size: int) -> None:
+        self._stream, self._at, self._end = stream, start, start + size
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """The next bytes of the part."""
+        size = min(len(buffer), self._end - self._at)
+        if size <= 0:
+            return 0
+        self._stream.seek(self._at)
+        data = self._stream.read(size)
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
 
 
 def read_exactly(stream: IO[bytes], size: int) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.records import Record, Reject, Skipped
-from traces.source.sources import HEAD_BYTES, TooLarge, parse_json
+from traces.source.rows import json_rows
 from traces.transcripts.parts import as_dict
 from traces.usage.evidence import Meanings
 from traces.usage.rules import Usage, normalise
@@ -66,36 +66,22 @@ class Ledger:
 
 
 def objects(source: Source, ledger: Ledger) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) of a JSON Lines source; other lines are rejected, blank ones passed over."""
-    for ordinal, line in source.lines():
-        if line is None:
-            ledger.reject(ordinal, "line is too long")
-        elif line.strip():
-            try:
-                value = parse_json(line)
-            except ValueError as error:
-                ledger.reject(ordinal, str(error))
-                continue
-            if isinstance(value, dict):
-                yield ordinal, value
-            else:
-                ledger.reject(ordinal, "not a JSON object")
+    """Yield (number, object) of each record of a JSON source, however arranged; other records are rejected."""
+    for ordinal, value in json_rows(source):
+        if isinstance(value, str):
+            ledger.reject(ordinal, value)
+        else:
+            yield ordinal, value
 
 
 def opening(head: Any) -> Any:
-    """The value by which a JSON input's format is recognised: its first line where that is a value, else the whole."""
-    try:
-        return parse_json(head.first_line) if head.first_line[:1] in (b"{", b"[") else None
-    except ValueError:
-        if len(head.data) >= HEAD_BYTES and b"\n" not in head.data:
-            return head.record  # one long line
-        return head.document
+    """The first record, which shows the format of JSON."""
+    return head.record
 
 
 def document(source: Source, ledger: Ledger) -> Any:
-    """The source as one JSON value; None, and a reject, where it is none."""
-    try:
-        return parse_json(source.document())
-    except (ValueError, TooLarge) as error:
-        ledger.reject(1, str(error))
-        return None
+    """The records as one value: the list of them, or the only record of a file that is no list; None without any."""
+    values = [value for _, value in objects(source, ledger)]
+    if len(values) > 1 or source.shape.kind in ("array", "page"):
+        return values
+    return values[0] if values else None

@@ -6,6 +6,8 @@ import math
 import re
 from typing import NamedTuple
 
+from traces.source.limits import MOST_TOKENS
+
 
 class Usage(NamedTuple):
     """Tokens of one model call. None is unknown, never 0.
@@ -21,7 +23,7 @@ class Usage(NamedTuple):
     reasoning_tokens: int | None = None
 
 
-MAX_TOKENS = 1 << 48
+MAX_TOKENS = MOST_TOKENS + 1
 """A larger count is no token count."""
 
 

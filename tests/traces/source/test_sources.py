@@ -13,8 +13,9 @@ import pytest
 import zstandard
 
 from traces.intake.ingest import NothingUsable, Options, ingest
-from traces.source import sources
-from traces.source.inputs import Limits, Refused, expand
+from traces.source import limits
+from traces.source.inputs import Refused, expand
+from traces.source.limits import Limits
 from traces.source.sources import Source, parse_json
 
 ROW = b'{"timestamp": %d, "input_length": 512, "output_length": 1, "hash_ids": [%d]}'
@@ -40,7 +41,7 @@ def test_line_ends_and_marks(tmp_path: Path) -> None:
 
 
 def test_a_line_too_long_to_hold_is_told_and_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "MAX_LINE_BYTES", 100)
+    monkeypatch.setattr(limits, "MAX_LINE_BYTES", 100)
     path = tmp_path / "a"
     path.write_bytes(b"short\n" + b"x" * 5_000_000 + b"\nnext\n" + b"y" * 200)
     assert lines(path) == [b"short", None, b"next", None]

@@ -37,28 +37,33 @@ SUMMARY = {
     "prompts are not logged",
 }
 
+_ROLES = {"user", "assistant", "tool", "reasoning"}
+_OTHERS = {"uuid", "session_id", "sessionId", "message", "timestamp", "created", "usage"}
+"""Fields of other logs' messages, which Cline's histories do not have."""
+
 
 def sniff(head: Any, name: str) -> float:
     """Sure of the UI's messages; fairly sure of a history in Anthropic's shape."""
-    value = opening(head)
+    value = as_dict(opening(head))
     beside = any(n.endswith("ui_messages.json") for n in head.siblings)
-    if isinstance(value, dict):
-        messages = value.get("messages")
-        first = as_dict(messages[0]) if isinstance(messages, list) and messages else {}
+    messages = value.get("messages")
+    if isinstance(messages, list):
+        first = as_dict(messages[0]) if messages else {}
         if value.get("version") == 2 and "role" in first:
             return 0.9 if beside or "ts" in first else 0.5
         if {"session_id", "provider", "model", "started_at"} <= value.keys() and not messages:
             return 0.9  # the totals of a session of the command line
         return 0.9 if "sessionId" in value and "role" in first and ("ts" in first or "metrics" in first) else 0.0
-    if not isinstance(value, list) or not value or not isinstance(value[0], dict):
-        return 0.0
-    if any(as_dict(m).get("say") == "api_req_started" for m in value[:50]):
+    listed = [record for record in head.records if isinstance(record, dict)]
+    if any(m.get("say") == "api_req_started" and "ts" in m for m in listed):
         return 0.95
-    if "say" in value[0] and "ts" in value[0]:
+    if "say" in value and "ts" in value:
         return 0.9
-    roles = [kind_of(m, "role") or kind_of(m) for m in value]
-    shaped = all(isinstance(m, dict) for m in value) and set(roles) <= {"user", "assistant", "tool", "reasoning"}
-    return (0.9 if beside or "ts" in value[0] else 0.5) if shaped and isinstance(value[0].get("content"), list) else 0.0
+    bare = not any(m.keys() & _OTHERS for m in listed)
+    roles = {kind_of(m, "role") or kind_of(m) for m in listed}
+    if not bare or not roles <= _ROLES or not isinstance(value.get("content"), list):
+        return 0.0
+    return 0.9 if beside or "ts" in value else 0.5 if len(listed) > 1 else 0.0
 
 
 def read(source: Source, context: Context) -> Iterator[Record]:

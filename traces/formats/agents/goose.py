@@ -8,13 +8,13 @@ and adds a summary and a canned answer that only the agent sees; what it hid was
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.records import Context, Note, Record
+from traces.source.database import MAGIC, BadDatabase, Database, tables
 from traces.source.sources import parse_json
-from traces.transcripts.ledger import Ledger, document, objects, opening
+from traces.transcripts.ledger import Ledger, objects, opening
 from traces.transcripts.parts import PartMaker, Told, as_dict, as_list, kind_of, seconds, text_of
 from traces.transcripts.requests import records_of
 from traces.transcripts.turns import Thread
@@ -34,8 +34,9 @@ SUMMARY = {
 
 def sniff(head: Any, name: str) -> float:
     """Sure of the database's own columns, and of messages in its shape."""
-    if head.data.startswith(b"SQLite format 3\0"):
-        return 0.95 if b"content_json" in head.data and b"accumulated_total_tokens" in head.data else 0.0
+    if head.start.startswith(MAGIC):
+        known = tables(head)
+        return 0.95 if "content_json" in known.get("messages", "") and "sessions" in known else 0.0
     value = opening(head)
     if isinstance(value, dict) and "working_dir" in value and isinstance(value.get("conversation"), list):
         return 0.95
@@ -55,19 +56,18 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield sessions and their requests."""
     ledger = Ledger()
     sessions = _Sessions(PartMaker(context, exact=True), ledger)
-    if source.head().data.startswith(b"SQLite format 3\0"):
-        _database(source, sessions, ledger)
+    if source.head().start.startswith(MAGIC):
+        yield from _database(source, sessions, ledger)
     else:
-        first = as_dict(opening(source.head()))
-        key = text_of(first.get("id")) or "main"
-        if isinstance(first.get("conversation"), list):
-            whole = as_dict(document(source, ledger))
-            messages = as_list(whole.pop("conversation", None))
-            rows = iter([(0, whole), *((at, as_dict(message)) for at, message in enumerate(messages, 1))])
-        else:
-            rows = objects(source, ledger)
-        for _, line in rows:
-            if "working_dir" in line or line.get("type") == "complete":
+        key = text_of(as_dict(opening(source.head())).get("id")) or "main"
+        for number, line in objects(source, ledger):
+            if isinstance(line.get("conversation"), list):
+                own = text_of(line.get("id")) or ("main" if number == 1 else f"main-{number}")
+                sessions.about(own, {**line, "id": own})
+                for value in line["conversation"]:
+                    message = as_dict(value)
+                    sessions.message(own, message, text_of(message.get("id")))
+            elif "working_dir" in line or line.get("type") == "complete":
                 sessions.about(key, {**line, "id": key})
             elif kind_of(line) in ("", "message"):
                 message = as_dict(line.get("message")) or line
@@ -177,22 +177,22 @@ class _Sessions:
         return list(self.threads.values())
 
 
-def _database(source: Source, sessions: _Sessions, ledger: Ledger) -> None:
+def _database(source: Source, sessions: _Sessions, ledger: Ledger) -> Iterator[Note]:
     try:
-        base = sqlite3.connect(f"file:{source.local_path()}?mode=ro&immutable=1", uri=True)
-        base.row_factory = sqlite3.Row
-        for row in base.execute("SELECT * FROM sessions ORDER BY id"):
-            sessions.about(str(row["id"]), dict(row))
-        for row in base.execute("SELECT * FROM messages ORDER BY session_id, rowid"):
-            values = dict(row)
-            try:
-                content = parse_json(str(values.get("content_json") or "[]").encode())
-                about = parse_json(str(values.get("metadata_json") or "{}").encode())
-            except (ValueError, UnicodeEncodeError) as error:
-                ledger.reject(0, str(error))
-                continue
-            message = {**values, "content": content, "metadata": about}
-            sessions.message(str(values.get("session_id")), message, text_of(values.get("message_id")))
-        base.close()
-    except sqlite3.Error as error:
-        ledger.reject(0, f"a database that cannot be read: {type(error).__name__}")
+        with Database(source) as base:
+            for row in base.rows("sessions", "id"):
+                sessions.about(str(row["id"]), row)
+            for row in base.rows("messages", "session_id, rowid"):
+                try:
+                    content = parse_json(str(row.get("content_json") or "[]").encode())
+                    about = parse_json(str(row.get("metadata_json") or "{}").encode())
+                except (ValueError, UnicodeEncodeError) as error:
+                    ledger.reject(0, str(error))
+                    continue
+                message = {**row, "content": content, "metadata": about}
+                sessions.message(str(row.get("session_id")), message, text_of(row.get("message_id")))
+            unread = base.unread("sessions", "messages")
+            if unread:
+                yield Note(f"goose: {unread}")
+    except BadDatabase as error:
+        ledger.reject(0, str(error))

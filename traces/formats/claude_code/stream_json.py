@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.records import Context, Record
-from traces.transcripts.ledger import Ledger, document, objects, opening
+from traces.transcripts.ledger import Ledger, objects
 from traces.transcripts.parts import PartMaker, as_dict, as_list, kind_of, seconds, text_of
 from traces.transcripts.requests import records_of
 from traces.transcripts.turns import Thread, Turn
@@ -32,9 +32,7 @@ SUMMARY = {
 
 def sniff(head: Any, name: str) -> float:
     """Sure of an init event, or of messages with the stream's own session_id."""
-    value = opening(head)
-    events = value if isinstance(value, list) else head.records
-    for event in events[:20]:
+    for event in head.records:
         if not isinstance(event, dict):
             continue
         if event.get("type") == "system" and event.get("subtype") == "init" and "session_id" in event:
@@ -50,12 +48,8 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield the sessions and their requests."""
     ledger = Ledger()
     stream = _Stream(PartMaker(context), ledger)
-    whole = isinstance(opening(source.head()), list)
-    for ordinal, event in enumerate(as_list(document(source, ledger)), 1) if whole else objects(source, ledger):
-        if isinstance(event, dict):
-            stream.event(ordinal, event)
-        else:
-            ledger.reject(ordinal, "an event that is no JSON object")
+    for ordinal, event in objects(source, ledger):
+        stream.event(ordinal, event)
     yield from records_of(list(stream.threads.values()), context, ledger, reports_usage=True)
 
 

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from traces.calls import sse
 from traces.calls.answer_passes import requests
 from traces.calls.model_calls import Call, Calls, text_of
+from traces.formats.gateways.export_rows import taken
 from traces.records import Context, Note, Record, Reject, Skipped
-from traces.source.sources import Head, Source, TooLarge, parse_json
+from traces.source.sources import Head, Source, parse_json
 
 NAME = "agentsight"
 SUMMARY = {
@@ -39,22 +40,14 @@ def sniff(head: Head, name: str) -> float:
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield the calls in the order in which they were sent."""
-    try:
-        document = parse_json(source.document())
-    except (TooLarge, ValueError) as error:
-        yield Reject(0, str(error)[:120])
-        return
-    timeline = document.get("data_timeline") if isinstance(document, Mapping) else document
-    if not isinstance(timeline, list):
-        yield Reject(0, "no list of captured messages")
-        return
     capture = _Capture(context)
-    for ordinal, entry in enumerate(timeline, 1):
-        try:
-            yield from capture.take(ordinal, entry)
-        except (ValueError, RecursionError) as error:
-            yield Reject(ordinal, str(error)[:120] if isinstance(error, ValueError) else "nested too deeply")
+    yield from taken(source, capture.take, _timeline)
     yield from capture.end()
+
+
+def _timeline(value: Mapping[str, Any]) -> list[Any]:
+    inner = value.get("data_timeline")
+    return inner if isinstance(inner, list) else [value]
 
 
 class _Capture:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from traces.calls import sse
 from traces.calls.model_calls import Call, Calls, number_of, text_of
 from traces.calls.session_headers import caller
+from traces.formats.gateways.export_rows import taken
 from traces.records import Context, Record, Reject, Session, Skipped
-from traces.source.sources import Head, Source, TooLarge, parse_json
+from traces.source.sources import Head, Source, parse_json
 
 NAME = "cline_http_fixture"
 SUMMARY = {
@@ -24,31 +26,15 @@ _CALLS = ("/chat/completions", "/v1/messages", "/responses")
 def sniff(head: Head, name: str) -> float:
     """Sure where a list of recorded calls names scope, path and response."""
     start = head.data[: 1 << 14]
-    if head.data.lstrip()[:1] != b"[":
-        return 0.0
     return 0.9 if b'"scope"' in start and b'"path"' in start and b'"response' in head.data else 0.0
 
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield the model calls in the order of the recording."""
-    try:
-        document = parse_json(source.document())
-    except (TooLarge, ValueError) as error:
-        yield Reject(0, str(error)[:120])
-        return
-    calls = Calls(context)
-    seen: set[str] = set()
-    for ordinal, one in enumerate(document if isinstance(document, list) else [document], 1):
-        try:
-            yield from _record(calls, seen, ordinal, one)
-        except (ValueError, RecursionError) as error:
-            yield Reject(ordinal, str(error)[:120] if isinstance(error, ValueError) else "nested too deeply")
+    yield from taken(source, partial(_record, Calls(context), set()))
 
 
-def _record(calls: Calls, seen: set[str], ordinal: int, one: Any) -> Iterator[Record]:
-    if not isinstance(one, Mapping):
-        yield Reject(ordinal, "not a JSON object")
-        return
+def _record(calls: Calls, seen: set[str], ordinal: int, one: Mapping[str, Any]) -> Iterator[Record]:
     path = text_of(one, "path") or ""
     if not any(mark in path for mark in _CALLS) or "count_tokens" in path:
         yield Skipped("ignored", 1, "no model call", ordinal)

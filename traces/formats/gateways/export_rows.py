@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from traces.records import Record, Reject
+from traces.source.json_values import reason_of
 from traces.source.rows import columns, kind, rows
-from traces.source.sources import Head, Source, TooLarge, parse_json
+from traces.source.sources import Head, Source
 
 
 def has_columns(head: Head, *names: str) -> bool:
@@ -15,54 +16,30 @@ def has_columns(head: Head, *names: str) -> bool:
     return kind(head) in ("parquet", "csv") and set(names) <= set(columns(head))
 
 
-def taken(source: Source, take: Callable[[int, Mapping[str, Any]], Iterator[Record]]) -> Iterator[Record]:
-    """What `take` makes of each object of an export; what is no object, or what it cannot use, is a reject."""
-    for ordinal, value in documents(source):
-        if isinstance(value, str):
-            yield Reject(ordinal, value)
-            continue
-        try:
-            yield from take(ordinal, value)
-        except (ValueError, RecursionError) as error:
-            yield Reject(ordinal, str(error)[:120] if isinstance(error, ValueError) else "nested too deeply")
+def taken(
+    source: Source,
+    take: Callable[[int, Mapping[str, Any]], Iterator[Record]],
+    inner: Callable[[Mapping[str, Any]], list[Any]] = lambda value: [value],
+) -> Iterator[Record]:
+    """What `take` makes of each object of a log; what is no object, and what `take` cannot use, is a reject.
 
-
-def documents(source: Source) -> Iterator[tuple[int, Any]]:
-    """(line or row, object) of an export; a text is why there is no object.
-
-    Lines, an array, one document, or an API's page ({data: [...]}) of JSON; CSV; Parquet.
+    Args:
+        source: the log.
+        take: makes records of (ordinal, object).
+        inner: the objects that a record of the file holds, if that is not one.
     """
-    shape = _shape(source.head())  # the head is let go: it holds a whole first line
-    if shape == "rows":
-        yield from rows(source)
-        return
-    if shape == "document":
-        try:
-            value = parse_json(source.document())
-        except (TooLarge, ValueError) as error:
-            yield 0, str(error)[:120]
-            return
-        if isinstance(value, Mapping) and isinstance(value.get("data"), list):
-            value = value["data"]
-        for at, one in enumerate(value if isinstance(value, list) else [value], 1):
-            yield at, one if isinstance(one, Mapping) else "not a JSON object"
-        return
-    for number, line in source.lines():
-        if line is None:
-            yield number, "a line too long to be held"
-        elif line.strip():
-            try:
-                value = parse_json(line)
-            except ValueError as error:
-                yield number, str(error)
+    wrapped = 0
+    for number, row in rows(source):
+        if isinstance(row, str):
+            yield Reject(number, row)
+            continue
+        objects = inner(row)
+        for ordinal, value in enumerate(objects, number + wrapped):
+            if not isinstance(value, Mapping):
+                yield Reject(ordinal, "not a JSON object")
                 continue
-            if isinstance(value, Mapping) and isinstance(value.get("data"), list):
-                yield from ((number, one if isinstance(one, Mapping) else "not a JSON object") for one in value["data"])
-            else:
-                yield number, value if isinstance(value, Mapping) else "not a JSON object"
-
-
-def _shape(head: Head) -> str:
-    if kind(head) in ("parquet", "csv"):
-        return "rows"
-    return "document" if head.record is None or isinstance(head.record, list) else "lines"
+            try:
+                yield from take(ordinal, value)
+            except Exception as error:  # one record of someone else's log never ends it
+                yield Reject(ordinal, reason_of(error))
+        wrapped += max(0, len(objects) - 1)

@@ -7,8 +7,9 @@ from typing import Any
 
 from traces.calls import sse
 from traces.calls.model_calls import Call, Calls, text_of
+from traces.formats.gateways.export_rows import taken
 from traces.records import Context, Record, Reject, Skipped
-from traces.source.sources import Head, Source, parse_json
+from traces.source.sources import Head, Source
 
 NAME = "gemini_api"
 SUMMARY = {
@@ -33,19 +34,10 @@ def sniff(head: Head, name: str) -> float:
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield the calls in the order of the file."""
     calls = Calls(context)
-    for ordinal, line in source.lines():
-        if line is None:
-            yield Reject(ordinal, "a line too long to be held")
-        elif line.strip():
-            try:
-                yield _record(calls, ordinal, parse_json(line))
-            except (ValueError, RecursionError) as error:
-                yield Reject(ordinal, str(error)[:120] if isinstance(error, ValueError) else "nested too deeply")
+    yield from taken(source, lambda ordinal, value: iter((_record(calls, ordinal, value),)))
 
 
-def _record(calls: Calls, ordinal: int, value: Any) -> Record:
-    if not isinstance(value, Mapping):
-        return Reject(ordinal, "not a JSON object")
+def _record(calls: Calls, ordinal: int, value: Mapping[str, Any]) -> Record:
     method = text_of(value, "method")
     if method is not None and method.encode() not in _METHODS:
         return Skipped("ignored", 1, "no model call", ordinal)

@@ -14,9 +14,11 @@ from traces.calls.model_calls import Call, Calls, number_of, text_of
 from traces.calls.session_headers import caller, lowered
 from traces.digests import KeyedDigest
 from traces.formats.gateways import vcr_cassette
+from traces.formats.gateways.export_rows import taken
 from traces.records import Context, Note, Piece, Record, Reject, Session, Skipped
+from traces.source.json_values import reason_of
 from traces.source.logged_times import first_moment
-from traces.source.sources import Head, Source, TooLarge, parse_json
+from traces.source.sources import Head, Source, parse_json
 from traces.text.messages import compact
 
 NAME = "llm_pairs"
@@ -35,19 +37,16 @@ _CALL = re.compile(
 )
 _TIMES = ("timestamp", "ts", "start_time", "startTime", "started_at", "request_time", "created_at", "time")
 _ENDS = ("end_time", "endTime", "ended_at", "response_time", "completed_at")
+_CASSETTE = b"interactions:"
 _BEDROCK_LOG = "ModelInvocationLog"
 _KEYS = ("messages", "input", "contents", "prompt")
 
 
 def sniff(head: Head, name: str) -> float:
     """Sure where the first record has a request with messages and an answer, or the file is a cassette of such."""
-    if head.data.startswith(b"interactions:") and head.suffix in (".yaml", ".yml", ""):
+    if head.data.startswith(_CASSETTE) and head.suffix in (".yaml", ".yml", ""):
         return 0.9
     record = head.record
-    if record is None and head.data[:1] in (b"[", b"{"):
-        record = head.document
-    if isinstance(record, list):
-        record = record[0] if record else None
     if not isinstance(record, Mapping):
         return 0.0
     if record.get("schemaType") == _BEDROCK_LOG:
@@ -65,17 +64,10 @@ def sniff(head: Head, name: str) -> float:
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield the calls in the order of the file."""
     reader = _Reader(context)
-    try:
-        for ordinal, record in _records(source):
-            if isinstance(record, str):
-                yield Reject(ordinal, record)
-                continue
-            try:
-                yield from reader.take(ordinal, record)
-            except (ValueError, RecursionError) as error:
-                yield Reject(ordinal, str(error)[:120] if isinstance(error, ValueError) else "nested too deeply")
-    except (TooLarge, ValueError) as error:
-        yield Reject(0, str(error)[:120])
+    if source.head().data.startswith(_CASSETTE):
+        yield from _cassette(source, reader)
+    else:
+        yield from taken(source, reader.take)
     if reader.summed:
         yield Note(
             f"{reader.summed:,} answers used tools of the provider's own, and their usage adds up all rounds: the "
@@ -85,33 +77,17 @@ def read(source: Source, context: Context) -> Iterator[Record]:
         yield Note(f"{reader.missing:,} prompts continue stored answers or contents that are not in the input")
 
 
-def _records(source: Source) -> Iterator[tuple[int, Any]]:
-    shape = _shape(source.head())  # the head is let go: it holds a whole first line
-    if shape == "cassette":
-        yield from enumerate(vcr_cassette.pairs(source.document(vcr_cassette.MAX_BYTES)), 1)
-        return
-    if shape == "document":
-        document = parse_json(source.document())
-        yield from enumerate(document if isinstance(document, list) else [document], 1)
-        return
-    for ordinal, line in source.lines():
-        if line is None:
-            yield ordinal, "a line too long to be held"
-        elif line.strip():
+def _cassette(source: Source, reader: _Reader) -> Iterator[Record]:
+    ordinal = 0
+    try:
+        for pair in vcr_cassette.pairs(source.document(vcr_cassette.MAX_BYTES)):
+            ordinal += 1
             try:
-                yield ordinal, _checked(parse_json(line))
-            except ValueError as error:
-                yield ordinal, str(error)
-
-
-def _shape(head: Head) -> str:
-    if head.data.startswith(b"interactions:"):
-        return "cassette"
-    return "document" if head.record is None or isinstance(head.record, list) else "lines"
-
-
-def _checked(value: Any) -> Any:
-    return value if isinstance(value, Mapping) else "not a JSON object"
+                yield from reader.take(ordinal, pair)
+            except Exception as error:  # one pair of someone else's cassette never ends it
+                yield Reject(ordinal, reason_of(error))
+    except ValueError as error:
+        yield Reject(ordinal, str(error)[:120])
 
 
 class _Pair:

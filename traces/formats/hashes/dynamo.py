@@ -12,7 +12,7 @@ import orjson
 
 from traces.records import Blocks, Context, Record, Reject, Request, Session, Skipped
 from traces.source.clock import to_seconds
-from traces.source.rows import json_lines
+from traces.source.rows import json_rows
 from traces.source.sources import Head, Source
 from traces.text.tools import classify
 from traces.usage.rules import count
@@ -51,7 +51,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield sessions as they appear, and one request per `request_end`."""
     seen: set[tuple[str, str | None]] = set()
     after: dict[str, str] = {}
-    for number, row in json_lines(source):
+    for number, row in json_rows(source):
         if isinstance(row, str):
             yield Reject(number, row)
             continue

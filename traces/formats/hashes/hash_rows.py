@@ -9,9 +9,10 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from traces.records import Reject
+from traces.source.limits import MOST_TOKENS
 from traces.source.sources import Source, parse_json
 
-Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
 BlockSize = Annotated[int, msgspec.Meta(ge=1, lt=1 << 30)]
 Ids = bytes | list[Any] | None
 """Block ids: raw text where they are plain, a list else, None where there are none."""

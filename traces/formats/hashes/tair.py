@@ -11,7 +11,7 @@ from typing import Any
 from traces.formats.table.prompts import Prompts
 from traces.records import Blocks, Context, Note, Record, Reject, Request, Skipped
 from traces.source.clock import parse_time, to_seconds
-from traces.source.rows import json_lines
+from traces.source.rows import json_rows
 from traces.source.sources import Head, Source
 from traces.usage.rules import count
 
@@ -38,7 +38,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     block = context.block_tokens or BLOCK_TOKENS
     assumed = 0
     prompts = Prompts(context)
-    for number, row in json_lines(source):
+    for number, row in json_rows(source):
         if isinstance(row, str):
             yield Reject(number, row)
             continue

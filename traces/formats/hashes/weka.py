@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import msgspec
 
 from traces.formats.hashes.hash_rows import BlockSize, Count
 from traces.records import Blocks, Context, Record, Reject, Request, Session, Skipped
-from traces.source.sources import Head, Source, TooLarge, parse_json
+from traces.source.sources import Head, Source, parse_json
 
 NAME = "weka"
 SUMMARY = {
@@ -62,23 +62,28 @@ def sniff(head: Head, name: str) -> float:
 
 
 def read(source: Source, context: Context) -> Iterator[Record]:
-    """Yield the session, its sub-agents and their requests, in file order."""
-    try:
-        data = source.document()
-        file = _decode_file(data)
-    except TooLarge as error:
-        yield Reject(0, str(error))
-        return
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        yield Reject(1, _reason(data, error))
-        return
+    """Yield each session, its sub-agents and their requests, in file order."""
+    ordinal = 0
+    for number, data in source.lines():
+        if data is None:
+            yield Reject(number, "a session longer than 256 MiB")
+        elif data and not data.isspace():
+            try:
+                file = _decode_file(data)
+            except (msgspec.DecodeError, ValueError, RecursionError) as error:
+                yield Reject(number, _reason(data, error))
+                continue
+            del data  # a file of 100 MB is not held twice
+            ordinal = yield from _session(file, "" if number == 1 else f"{number}/", ordinal, context)
+
+
+def _session(file: _File, name: str, ordinal: int, context: Context) -> Generator[Record, None, int]:
+    """Yield one session, whose keys start with `name`; return the ordinal of its last entry."""
     block = file.block_size or context.block_tokens or DEFAULT_BLOCK_TOKENS
-    scope = "dataset" if file.hash_id_scope == "global" else "file"
-    if block <= 0:
-        yield Reject(1, "block_size is below 1")
-        return
-    yield Session("main", role="main", head_tokens=_head(file.tool_tokens, file.system_tokens))
-    ordinal, agents, last = 0, 0, None
+    scope = "dataset" if file.hash_id_scope == "global" else f"file#{name}" if name else "file"
+    main = f"{name}main"
+    yield Session(main, role="main", head_tokens=_head(file.tool_tokens, file.system_tokens))
+    agents, last = 0, None
     for raw in file.requests:
         ordinal += 1
         entry = _entry(raw)
@@ -87,18 +92,19 @@ def read(source: Source, context: Context) -> Iterator[Record]:
         elif entry.type == "subagent":
             agents += 1
             yield Skipped("ignored", 1, "the envelope of a sub-agent", ordinal)
-            key = f"subagent-{agents}"
+            key = f"{name}subagent-{agents}"
             head = _head(entry.tool_tokens, entry.system_tokens)
-            yield Session(key, parent_key="main", spawn_request_key=last, role="subagent", head_tokens=head)
+            yield Session(key, parent_key=main, spawn_request_key=last, role="subagent", head_tokens=head)
             inner = [_entry(r) for r in entry.requests or []]
             shift = _shift(entry, inner)
             for child in inner:
                 ordinal += 1
                 yield _request(child, ordinal, key, shift, block, scope)
         else:
-            request = _request(entry, ordinal, "main", 0.0, block, scope)
+            request = _request(entry, ordinal, main, 0.0, block, scope)
             last = request.key if isinstance(request, Request) else last
             yield request
+    return ordinal
 
 
 def _reason(data: bytes, error: Exception) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from traces.records import Base, Context, Piece, Prompt, Record, Reject, Request
-from traces.source.rows import json_lines
+from traces.source.rows import json_rows
 from traces.source.sources import Head, Source
 from traces.usage.rules import count
 
@@ -29,7 +29,7 @@ def sniff(head: Head, name: str) -> float:
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield a session's requests for every line."""
     scope = f"{NAME}|{source.digest().hex()}"
-    for number, row in json_lines(source):
+    for number, row in json_rows(source):
         if isinstance(row, str):
             yield Reject(number, row)
             continue

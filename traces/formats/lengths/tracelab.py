@@ -7,7 +7,7 @@ from typing import Any
 
 from traces.records import Context, Note, Record, Reject, Request, Session
 from traces.source.clock import parse_time, to_seconds
-from traces.source.rows import LENGTHS_ONLY, json_lines
+from traces.source.rows import LENGTHS_ONLY, json_rows
 from traces.source.sources import Head, Source
 from traces.text.tools import classify
 from traces.usage.rules import count
@@ -35,7 +35,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield one request a line. It arrives with the last thing that came in: a user's message or a tool's result."""
     seen: set[str] = set()
     yield Note(LENGTHS_ONLY)
-    for number, row in json_lines(source):
+    for number, row in json_rows(source):
         if isinstance(row, str):
             yield Reject(number, row)
             continue

@@ -8,7 +8,7 @@ from typing import Any
 from traces.formats.table.prompts import Prompts
 from traces.records import Context, Record, Reject, Request, Skipped
 from traces.source.clock import to_seconds
-from traces.source.rows import json_lines
+from traces.source.rows import json_rows
 from traces.source.sources import Head, Source
 from traces.usage.rules import count
 
@@ -37,7 +37,7 @@ def sniff(head: Head, name: str) -> float:
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield every request of every line; a line without requests is ignored."""
     prompts = Prompts(context)
-    for number, row in json_lines(source):
+    for number, row in json_rows(source):
         if isinstance(row, str):
             yield Reject(number, row)
             continue

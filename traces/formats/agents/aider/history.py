@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.records import Context, Note, Record, Reject, Request, Session, Skipped
+from traces.source.limits import MOST_TOKENS
 
 if TYPE_CHECKING:
     from traces.source.sources import Source
@@ -94,4 +95,4 @@ def _count(text: bytes) -> int | None:
         value = float(text.rstrip(b"kM").replace(b",", b"")) * scale
     except ValueError:
         return None
-    return round(value) if 0 <= value < 1 << 48 else None
+    return round(value) if 0 <= value <= MOST_TOKENS else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from traces.formats.agents.chats.plain_chats import Chat
 from traces.records import Context, Record
-from traces.transcripts.ledger import document, opening
+from traces.transcripts.ledger import Ledger, objects, opening
 from traces.transcripts.parts import as_dict, as_list, kind_of, seconds, text_of
 
 if TYPE_CHECKING:
@@ -35,9 +35,15 @@ def sniff(head: Any, name: str) -> float:
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield the session and its requests."""
+    rest = Ledger()
+    for number, whole in objects(source, rest):
+        yield from _session(whole, "main" if number == 1 else f"main-{number}", context)
+    yield from rest.finish(0)
+
+
+def _session(whole: dict[str, Any], name: str, context: Context) -> Iterator[Record]:
     chat = Chat(NAME, context, time_basis="none")
-    whole = as_dict(document(source, chat.ledger))
-    chat.thread.key = text_of(whole.get("session_id")) or "main"
+    chat.thread.key = text_of(whole.get("session_id")) or name
     chat.thread.started_s = seconds(whole.get("session_start"))
     chat.thread.hidden_head = not (whole.get("system_prompt") and whole.get("tools"))
     chat.thread.head = chat.make.tools(whole.get("tools"))

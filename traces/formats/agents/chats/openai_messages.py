@@ -43,14 +43,10 @@ _LOGGED = {
     "input_tokens",
     "prompt_tokens",
 }
-_ROWS = 64
 
 
 def sniff(head: Any, name: str) -> float:
     """Fairly sure of rows that hold a transcript and nothing that was logged with a call."""
-    if head.data[:4] == b"PAR1":
-        columns = set(_schema(head))
-        return 0.8 if columns & set(_COLUMNS) and not columns & _LOGGED else 0.0
     value = opening(head)
     if not isinstance(value, dict) or _LOGGED & value.keys():
         return 0.0
@@ -60,20 +56,11 @@ def sniff(head: Any, name: str) -> float:
     return 0.65 if any(_role(m) == "assistant" for m in messages) else 0.0
 
 
-def _schema(head: Any) -> list[str]:
-    import polars as pl
-
-    try:
-        return list(pl.read_parquet_schema(head.source.local_path()))
-    except (OSError, pl.exceptions.PolarsError):
-        return []
-
-
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield a session for each row, and its requests."""
     ledger, count, ordinal = Ledger(), 0, 0
     make = PartMaker(context, exact=True)
-    for number, row in _rows(source, ledger):
+    for number, row in objects(source, ledger):
         messages = _messages(row)
         if messages is None:
             ledger.reject(number, "a row without a list of messages")
@@ -98,24 +85,6 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             count += isinstance(record, Request)
             yield record
     yield from ledger.finish(count)
-
-
-def _rows(source: Source, ledger: Ledger) -> Iterator[tuple[int, dict[str, Any]]]:
-    if source.head().data[:4] != b"PAR1":
-        yield from objects(source, ledger)
-        return
-    import polars as pl
-
-    frame = pl.scan_parquet(source.local_path())
-    names = [n for n in frame.collect_schema().names() if n in (*_COLUMNS, "model", "model_name", "tools")]
-    number = 0
-    while True:
-        rows = frame.select(names).slice(number, _ROWS).collect().to_dicts()
-        for row in rows:
-            number += 1
-            yield number, row
-        if len(rows) < _ROWS:
-            return
 
 
 def _messages(row: dict[str, Any]) -> list[Any] | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.records import Context, Record
-from traces.transcripts.ledger import Ledger, document, opening
+from traces.transcripts.ledger import Ledger, objects, opening
 from traces.transcripts.parts import PartMaker, as_dict, as_list
 from traces.transcripts.requests import records_of
 from traces.transcripts.turns import Thread
@@ -28,17 +28,14 @@ SUMMARY = {
 
 def sniff(head: Any, name: str) -> float:
     """Sure of a result's task, reward and trajectory."""
-    value = opening(head)
-    first = as_dict(value[0]) if isinstance(value, list) and value else as_dict(value)
+    first = as_dict(opening(head))
     return 0.95 if "task_id" in first and "reward" in first and isinstance(first.get("traj"), list) else 0.0
 
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield a session for each result, and its requests."""
     ledger, make, threads, ordinal = Ledger(), PartMaker(context, exact=True), [], 0
-    whole = document(source, ledger)
-    for number, value in enumerate(whole if isinstance(whole, list) else [whole], 1):
-        result = as_dict(value)
+    for number, result in objects(source, ledger):
         thread = Thread(f"result-{number}", NAME, time_basis="none")
         for message in as_list(result.get("traj")):
             ordinal += 1

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.records import Context, Record
-from traces.transcripts.ledger import Ledger, document, objects, opening
+from traces.transcripts.ledger import Ledger, objects, opening
 from traces.transcripts.parts import Part, PartMaker, as_dict, as_list, kind_of, plain, seconds, text_of
 from traces.transcripts.requests import records_of
 from traces.transcripts.turns import Branches, Thread
@@ -50,16 +50,18 @@ def sniff(head: Any, name: str) -> float:
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield the session and its requests, then what became of the other records."""
     ledger = Ledger()
-    log = _log(source, ledger)
-    session = _Chat(context, ledger, log.head, source.name)
-    for kind, names in log.steps:
-        if kind == "message":
-            session.message(names[0], *log.messages[names[0]])
-        elif kind == "rewind":
-            session.rewind(names[0])
-        else:
-            session.replace(names, log.messages)
-    yield from records_of([session.thread], context, ledger, reports_usage=True)
+    threads = []
+    for log in _logs(source, ledger):
+        session = _Chat(context, ledger, log.head, source.name)
+        for kind, names in log.steps:
+            if kind == "message":
+                session.message(names[0], *log.messages[names[0]])
+            elif kind == "rewind":
+                session.rewind(names[0])
+            else:
+                session.replace(names, log.messages)
+        threads.append(session.thread)
+    yield from records_of(threads, context, ledger, reports_usage=True)
 
 
 class _Log:
@@ -84,18 +86,19 @@ class _Log:
         return True
 
 
-def _log(source: Source, ledger: Ledger) -> _Log:
-    record = opening(source.head())
+def _logs(source: Source, ledger: Ledger) -> list[_Log]:
+    """The chats of a file: each record that holds a whole one, and the one that the other records make together."""
+    lines, chats = _Log(), []
+    for ordinal, record in objects(source, ledger):
+        if "messages" in record or "history" in record:
+            chats.append(_whole(record, ledger))
+        else:
+            _take(lines, ordinal, record, ledger)
+    return [*chats, *([lines] if lines.head or lines.steps or not chats else [])]
+
+
+def _whole(whole: dict[str, Any], ledger: Ledger) -> _Log:
     log = _Log()
-    if isinstance(record, dict) and not ("messages" in record or "history" in record):
-        for ordinal, line in objects(source, ledger):
-            _take(log, ordinal, line, ledger)
-        return log
-    whole = document(source, ledger)
-    if not isinstance(whole, dict):
-        if whole is not None:
-            ledger.reject(1, "not a chat: no JSON object")
-        return log
     ledger.used += 1
     log.head = whole
     for at, message in enumerate(as_list(whole.get("messages")) or as_list(whole.get("history")), 2):

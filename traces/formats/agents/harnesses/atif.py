@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from traces.records import Context, Note, Record, Request
-from traces.transcripts.ledger import Ledger, document
+from traces.transcripts.ledger import Ledger, document, objects
 from traces.transcripts.parts import Part, PartMaker, as_dict, as_list, plain, seconds, text_of
 from traces.transcripts.requests import requests_of
 from traces.transcripts.turns import Thread, Turn
@@ -41,14 +41,11 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield the sessions of the trajectory, its continuations and sub-agents, and their requests."""
     ledger = Ledger()
     root = _root(source)
-    whole = document(root, ledger)
+    reader = _Reader(source, PartMaker(context), ledger)
+    for number, whole in objects(root, ledger):
+        reader.trajectory(whole, root.name, "main" if number == 1 else f"main-{number}", None, None)
     if root is not source:
         source.claim(root.name)
-    reader = _Reader(source, PartMaker(context), ledger)
-    if isinstance(whole, dict):
-        reader.trajectory(whole, root.name, "main", None, None)
-    elif whole is not None:
-        ledger.reject(1, "not a trajectory: no JSON object")
     counted = any(turn.input_tokens is not None for thread in reader.threads for turn in thread.turns)
     count_of = 0
     for record in requests_of(reader.threads, context):

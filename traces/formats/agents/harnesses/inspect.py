@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from traces.formats.agents.harnesses.inspect_archive import is_archive, samples_of
 from traces.records import Context, Note, Record, Request
-from traces.transcripts.ledger import Ledger, document, opening
+from traces.transcripts.ledger import Ledger, objects, opening
 from traces.transcripts.parts import PartMaker, as_dict, as_list, seconds, text_of
 from traces.transcripts.requests import requests_of
 from traces.transcripts.turns import Thread
@@ -50,8 +50,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     if source.head().data[:2] == b"PK":
         samples = samples_of(source, ledger)
     else:
-        log = as_dict(document(source, ledger))
-        samples = ((str(at), sample) for at, sample in enumerate(as_list(log.get("samples")), 1))
+        samples = _logged_samples(source, ledger)
     make = PartMaker(context, exact=True)
     ordinal = 0
     for name, value in samples:
@@ -68,6 +67,12 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     yield from ledger.finish(count)
     if difference:
         yield Note(f"inspect: the samples' own totals differ from their calls' sum by {difference:,} tokens")
+
+
+def _logged_samples(source: Source, ledger: Ledger) -> Iterator[tuple[str, Any]]:
+    for number, log in objects(source, ledger):
+        for at, sample in enumerate(as_list(log.get("samples")), 1):
+            yield str(at) if number == 1 else f"log-{number}-{at}", sample
 
 
 def messages_of(sample: dict[str, Any], event: dict[str, Any]) -> list[dict[str, Any]]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import zstandard
 
-from traces.source.sources import MAX_DOCUMENT_BYTES, parse_json
+from traces.source.limits import MAX_DOCUMENT_BYTES
+from traces.source.sources import parse_json
 from traces.transcripts.ledger import Ledger
 
 if TYPE_CHECKING:

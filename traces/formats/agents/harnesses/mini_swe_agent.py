@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.records import Context, Record
-from traces.transcripts.ledger import Ledger, document, opening
+from traces.transcripts.ledger import Ledger, objects, opening
 from traces.transcripts.parts import PartMaker, as_dict, as_list, seconds, text_of
 from traces.transcripts.requests import records_of
 from traces.transcripts.turns import Thread
@@ -29,27 +29,51 @@ SUMMARY = {
     "notes": "prompts are derived: all messages before an answer",
 }
 
+_ROLES = {"system", "user", "assistant", "tool", "exit"}
+_MESSAGE_KEYS = {
+    "role",
+    "content",
+    "extra",
+    "name",
+    "tool_calls",
+    "tool_call_id",
+    "reasoning_content",
+}
+
 
 def sniff(head: Any, name: str) -> float:
     """Sure of the format's own name; fairly sure of a bare list of chat messages."""
-    value = opening(head)
-    if isinstance(value, dict):
-        return 0.97 if str(value.get("trajectory_format")).startswith("mini-swe-agent") else 0.0
-    if isinstance(value, list) and value and all(isinstance(m, dict) and "role" in m and "content" in m for m in value):
-        return 0.6 if {str(m["role"]) for m in value} <= {"system", "user", "assistant", "tool", "exit"} else 0.0
-    return 0.0
+    value = as_dict(opening(head))
+    if str(value.get("trajectory_format")).startswith("mini-swe-agent"):
+        return 0.97
+    messages = head.records
+    if len(messages) < 2 or not all(isinstance(m, dict) and m.keys() >= {"role", "content"} for m in messages):
+        return 0.0
+    bare = not any(m.keys() - _MESSAGE_KEYS for m in messages)
+    return 0.6 if bare and {str(m["role"]) for m in messages} <= _ROLES else 0.0
 
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield the session and its requests."""
-    ledger = Ledger()
-    run = document(source, ledger)
-    messages = as_list(run if isinstance(run, list) else as_dict(run).get("messages"))
+    rest = Ledger()
+    loose: list[Any] = []
+    for number, run in objects(source, rest):
+        if isinstance(run.get("messages"), list):
+            yield from _run(run, "main" if number == 1 else f"main-{number}", context)
+        else:
+            loose.append(run)
+    if loose:
+        yield from _run({"messages": loose}, "main", context)
+    yield from rest.finish(0)
+
+
+def _run(run: dict[str, Any], name: str, context: Context) -> Iterator[Record]:
+    ledger, messages = Ledger(), as_list(run.get("messages"))
     info = as_dict(as_dict(run).get("info"))
     model = text_of(as_dict(as_dict(as_dict(info.get("config")).get("model"))).get("model_name"))
     schemas = any(as_dict(message).get("tool_calls") for message in messages)
     make = PartMaker(context, exact=not any(_usage(as_dict(m))[0] for m in messages))
-    thread = Thread("main", NAME, text_of(info.get("mini_version")), hidden_head=schemas)
+    thread = Thread(name, NAME, text_of(info.get("mini_version")), hidden_head=schemas)
     for at, message in enumerate(messages, 1):
         if not isinstance(message, dict):
             ledger.reject(at, "a message that is no JSON object")
@@ -64,7 +88,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             tools = told.tools or (["bash"] if thread.turns or "```" in str(message.get("content")) else [])
             thread.add_reply(told.parts, tools, at_s)
             response = as_dict(extra.get("response"))
-            turn = thread.close(f"main:{at}", at, at_s, model=text_of(response.get("model")) or model)
+            turn = thread.close(f"{name}:{at}", at, at_s, model=text_of(response.get("model")) or model)
             turn.usage, turn.passes = _usage(message, make.meanings)
         else:
             thread.add_input(told.parts, at_s, "tool" if thread.turns else "user")

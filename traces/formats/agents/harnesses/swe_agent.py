@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from traces.records import Context, Note, Record, Request
 from traces.source.sources import parse_json
-from traces.transcripts.ledger import Ledger, document, opening
+from traces.transcripts.ledger import Ledger, objects, opening
 from traces.transcripts.parts import PartMaker, Told, as_dict, as_list, text_of
 from traces.transcripts.requests import requests_of
 from traces.transcripts.turns import Thread
@@ -50,14 +50,9 @@ def sniff(head: Any, name: str) -> float:
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield a session for each attempt (and each agent in it), and its requests."""
     ledger = Ledger()
-    run = document(source, ledger)
-    if run is not None and not isinstance(run, dict):
-        ledger.reject(1, "not a trajectory: no JSON object")
-    run = as_dict(run)
-    attempts = [as_dict(a) for a in as_list(run.get("attempts"))] or ([run] if run else [])
+    attempts = [attempt for at, run in objects(source, ledger) for attempt in _attempts(run, at)]
     make, threads, ordinal, sent = PartMaker(context, exact=True), [], 0, 0
-    for number, attempt in enumerate(attempts, 1):
-        name = "main" if len(attempts) == 1 else f"attempt-{number}"
+    for name, run, attempt in attempts:
         model = _model(attempt) or _model(run)
         steps = [as_dict(step) for step in as_list(attempt.get("trajectory"))]
         history = [as_dict(message) for message in as_list(attempt.get("history"))]
@@ -82,6 +77,14 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     yield from ledger.finish(count)
     if sent:
         yield Note(f"swe_agent: the run's own total of tokens sent is {sent:,}; its prompts come to {total:,} here")
+
+
+def _attempts(run: dict[str, Any], number: int) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """(name, run, attempt) of each attempt of the run that is a file's record `number`."""
+    attempts = [as_dict(attempt) for attempt in as_list(run.get("attempts"))] or [run]
+    before = "" if number == 1 else f"run-{number}-"
+    for at, attempt in enumerate(attempts, 1):
+        yield before + ("main" if len(attempts) == 1 else f"attempt-{at}"), run, attempt
 
 
 def _logged(steps: list[dict[str, Any]], name: str, model: str | None, make: PartMaker, before: int) -> Thread:

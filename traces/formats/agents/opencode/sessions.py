@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.formats.agents.opencode.storage import Message, Stored, is_database, stored
-from traces.records import Context, Record, Request
+from traces.records import Context, Note, Record, Request
+from traces.source.database import MAGIC, tables
 from traces.transcripts.ledger import Ledger, opening
 from traces.transcripts.parts import Part, PartMaker, as_dict, kind_of, plain, seconds, text_of
 from traces.transcripts.requests import requests_of
@@ -46,8 +47,8 @@ _EVENTS = {"step_start", "step_finish", "text", "tool_use", "reasoning"}
 
 def sniff(head: Any, name: str) -> float:
     """Sure of the ids that link sessions, messages and parts."""
-    if head.data.startswith(b"SQLite format 3\0"):
-        return 0.95 if is_database(head.data) else 0.0
+    if head.start.startswith(MAGIC):
+        return 0.95 if is_database(tables(head)) else 0.0
     value = opening(head)
     if not isinstance(value, dict):
         return 0.0
@@ -76,6 +77,8 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     if orphans:
         ledger.ignore("a part of a message that is not there", orphans)
     yield from ledger.finish(count)
+    if files.unread:
+        yield Note(f"opencode: {files.unread}")
 
 
 class _Conversations:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from traces.formats.agents.opencode.session_messages import TABLE, stored_message
+from traces.source.database import MAGIC, BadDatabase, Database
 from traces.source.sources import parse_json
 from traces.transcripts.ledger import Ledger, document, objects, opening
 from traces.transcripts.parts import as_dict, as_list, seconds
@@ -33,6 +33,7 @@ class Stored:
         self.messages: dict[str, tuple[str, dict[str, Any]]] = {}
         self.parts: dict[str, list[tuple[str, dict[str, Any]]]] = {}
         self._times: set[tuple[str, str, Any]] | None = None
+        self.unread = ""  # tables of the database that hold rows and are not read
 
     def conversations(self) -> Iterator[tuple[str, list[Message]]]:
         """Yield (session id, its messages in order of time), by session."""
@@ -76,18 +77,16 @@ def _created(message: Message) -> tuple[float, int, str]:
     return created, place if isinstance(place, int) else 0, message.name
 
 
-def is_database(data: bytes) -> bool:
-    """Whether the first pages of a SQLite file declare opencode's tables."""
-    lower = data.lower().replace(b"`", b"").replace(b'"', b"").replace(b"if not exists ", b"")
-    first = all(b"create table " + name.encode() in lower for name in _KINDS)
-    return first or b"create table " + TABLE.encode() in lower
+def is_database(tables: Mapping[str, str]) -> bool:
+    """Whether a database has opencode's tables, of the earlier version or of this one."""
+    return tables.keys() >= {*_KINDS} or TABLE in tables
 
 
 def stored(source: Source, ledger: Ledger) -> Stored:
     """Everything that `source` and the files beside it hold."""
     found = Stored()
     head = source.head()
-    if head.data.startswith(b"SQLite format 3\0"):
+    if head.start.startswith(MAGIC):
         _database(source, found, ledger)
         return found
     value = opening(head)
@@ -95,18 +94,22 @@ def stored(source: Source, ledger: Ledger) -> Stored:
     if "part" in first and "sessionID" in first:
         _events(source, found, ledger)
     elif "info" in first:
-        whole = as_dict(document(source, ledger))
-        info = as_dict(whole.get("info"))
-        found.add("session", info)
-        ledger.used += 1
-        for message in as_list(whole.get("messages")):
-            about = as_dict(as_dict(message).get("info"))
-            found.add("message", {"sessionID": info.get("id"), **about})
-            for at, part in enumerate(as_list(as_dict(message).get("parts"))):
-                found.add("part", {"messageID": about.get("id"), **as_dict(part)}, f"x/{at:06d}")
+        for _, whole in objects(source, ledger):
+            _export(whole, found)
+            ledger.used += 1
     else:
         _tree(source, found, ledger)
     return found
+
+
+def _export(whole: dict[str, Any], found: Stored) -> None:
+    info = as_dict(whole.get("info"))
+    found.add("session", info)
+    for message in as_list(whole.get("messages")):
+        about = as_dict(as_dict(message).get("info"))
+        found.add("message", {"sessionID": info.get("id"), **about})
+        for at, part in enumerate(as_list(as_dict(message).get("parts"))):
+            found.add("part", {"messageID": about.get("id"), **as_dict(part)}, f"x/{at:06d}")
 
 
 def _tree(source: Source, found: Stored, ledger: Ledger) -> None:
@@ -158,19 +161,16 @@ def _events(source: Source, found: Stored, ledger: Ledger) -> None:
 
 def _database(source: Source, found: Stored, ledger: Ledger) -> None:
     try:
-        base = sqlite3.connect(f"file:{source.local_path()}?mode=ro&immutable=1", uri=True)
-        with base:
-            base.row_factory = sqlite3.Row
-            tables = {name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            for table, kind in _TABLES.items():
-                for row in base.execute(f"SELECT * FROM {table}") if table in tables else ():  # noqa: S608 (constants)
-                    _row(kind, dict(row), found, ledger)
-        base.close()
-    except sqlite3.Error as error:
-        ledger.reject(0, f"a database that cannot be read: {type(error).__name__}")
+        with Database(source) as base:
+            for table, kind in TABLES.items():
+                for row in base.rows(table) if table in base.tables else ():
+                    _row(kind, row, found, ledger)
+            found.unread = base.unread(*TABLES)
+    except BadDatabase as error:
+        ledger.reject(0, str(error))
 
 
-_TABLES = {"session": "session", "session_v2": "session", "message": "message", "part": "part", TABLE: TABLE}
+TABLES = {"session": "session", "session_v2": "session", "message": "message", "part": "part", TABLE: TABLE}
 """Tables, the earlier version's messages first, and what their rows are."""
 
 _COLUMNS = {

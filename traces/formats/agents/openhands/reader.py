@@ -39,8 +39,6 @@ _EVENT = re.compile(r"(^|/)(\d+|event-\d+-[^/]*)\.json$")
 def sniff(head: Any, name: str) -> float:
     """Sure of the events' own fields."""
     value = opening(head)
-    if isinstance(value, list):
-        return 0.9 if sum(_is_event(event) for event in value[:8]) >= 1 else 0.0
     if not isinstance(value, dict):
         return 0.0
     if openhands_calls.is_call(value):
@@ -51,7 +49,7 @@ def sniff(head: Any, name: str) -> float:
         return 0.9
     if "stuck_detection" in value and "agent" in value:
         return 0.9  # the state of a conversation, which holds no calls
-    return 0.9 if _is_event(value) else 0.0
+    return 0.9 if any(_is_event(event) for event in head.records[:8]) else 0.0
 
 
 def _is_event(event: Any) -> bool:
@@ -71,9 +69,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
 
 
 def _streams(source: Source, value: Any, make: PartMaker, ledger: Ledger) -> Iterator[EventStream | SdkStream]:
-    if isinstance(value, list):
-        yield _events("main", as_list(document(source, ledger)), make, ledger, {}, 0)
-    elif isinstance(value, dict) and "history" in value:
+    if isinstance(value, dict) and "history" in value:
         ordinal = 0
         for number, row in objects(source, ledger):
             metrics = as_dict(row.get("metrics"))

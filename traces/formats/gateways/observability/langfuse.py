@@ -8,9 +8,10 @@ from typing import Any
 from traces.calls.model_calls import number_of, text_of
 from traces.calls.span_content import parsed
 from traces.calls.spans import Described, Span, requests
-from traces.formats.gateways.export_rows import documents, has_columns
+from traces.formats.gateways.export_rows import has_columns
 from traces.records import Context, Record, Reject
 from traces.source.logged_times import first_moment
+from traces.source.rows import rows
 from traces.source.sources import Head, Source
 from traces.text.messages import role_of
 
@@ -45,7 +46,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
 
 def _spans(source: Source) -> Iterator[Span | Reject]:
     ordinal = 0
-    for line, value in documents(source):
+    for line, value in rows(source):
         if isinstance(value, str):
             ordinal += 1
             yield Reject(line, value)

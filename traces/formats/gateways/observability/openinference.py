@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from traces.calls.spans import Span, requests
-from traces.formats.gateways.export_rows import documents, has_columns
+from traces.formats.gateways.export_rows import has_columns
 from traces.formats.gateways.observability.otel_flat import plain_span
 from traces.records import Context, Record, Reject
+from traces.source.rows import rows
 from traces.source.sources import Head, Source
 
 NAME = "openinference"
@@ -39,7 +40,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
 
 
 def _spans(source: Source) -> Iterator[Span | Reject]:
-    for ordinal, (line, value) in enumerate(documents(source), 1):
+    for ordinal, (line, value) in enumerate(rows(source), 1):
         if isinstance(value, str):
             yield Reject(line, value)
             continue

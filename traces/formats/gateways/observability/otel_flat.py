@@ -7,9 +7,9 @@ from typing import Any
 
 from traces.calls.model_calls import text_of
 from traces.calls.spans import Span, requests
-from traces.formats.gateways.export_rows import documents
 from traces.records import Context, Record, Reject
 from traces.source.logged_times import first_moment
+from traces.source.rows import rows
 from traces.source.sources import Head, Source
 
 NAME = "otel_flat"
@@ -40,7 +40,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
 
 def _spans(source: Source) -> Iterator[Span | Reject]:
     ordinal = 0
-    for line, value in documents(source):
+    for line, value in rows(source):
         if isinstance(value, str):
             ordinal += 1
             yield Reject(line, value)

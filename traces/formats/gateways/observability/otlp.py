@@ -7,8 +7,8 @@ from typing import Any
 
 from traces.calls.model_calls import text_of
 from traces.calls.spans import Span, requests
-from traces.formats.gateways.export_rows import documents
 from traces.records import Context, Record, Reject
+from traces.source.rows import rows
 from traces.source.sources import Head, Source
 
 NAME = "otlp"
@@ -37,7 +37,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
 
 def _spans(source: Source) -> Iterator[Span | Reject]:
     ordinal = 0
-    for line, batch in documents(source):
+    for line, batch in rows(source):
         if isinstance(batch, str):
             ordinal += 1
             yield Reject(line, batch)

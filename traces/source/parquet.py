@@ -1,0 +1,151 @@
+"""Rows of a Parquet file, in memory that is bounded by their bytes, with cells of JSON text as values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from traces.source.json_values import parse_json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH_ROWS = 512
+BATCH_BYTES = 16 << 20
+"""Rows become Python objects in slices of about this size."""
+MAX_ROW_BYTES = 256 << 20
+
+Row = tuple[int, dict[str, Any] | str]
+"""(row, 1-based; the row, or why it is none)."""
+
+
+def column_names(path: Path) -> list[str]:
+    """The names of a file's columns; [] where it cannot be read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            return list(file.schema_arrow.names)
+    except (pa.ArrowException, OSError, ValueError):
+        return []
+
+
+def parquet_rows(path: Path, names: list[str] | None = None) -> Iterator[Row]:
+    """Rows of a Parquet file.
+
+    Text columns are read as dictionaries, so a text that a small file repeats a million times is held once; a slice of
+    rows is as long as its bytes allow.
+
+    Args:
+        path: the file.
+        names: the columns to read, where they exist; None reads all.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    number = 0
+    try:
+        with pq.ParquetFile(path) as file:
+            schema = file.schema_arrow
+            texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
+            wanted = None if names is None else [n for n in names if n in schema.names]
+        with pq.ParquetFile(path, read_dictionary=texts) as file:
+            for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=wanted):
+                rows = _rows_at_once(batch)
+                if not rows:
+                    yield number + 1, f"rows of more than {MAX_ROW_BYTES >> 20} MiB each; what follows is not read"
+                    return
+                for start in range(0, batch.num_rows, rows):
+                    for row in batch.slice(start, rows).to_pylist():
+                        number += 1
+                        yield number, row
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        yield number + 1, f"Parquet that cannot be read from here on ({type(error).__name__})"
+
+
+def _rows_at_once(batch: pa.RecordBatch) -> int:
+    """How many rows of a batch become objects at once; 0 where one row may be too large."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    plain = largest = 0
+    for column in batch.columns:
+        if pa.types.is_dictionary(column.type):
+            longest = pc.max(pc.binary_length(column.dictionary)).as_py() or 0
+            largest += longest
+        else:
+            plain += column.nbytes
+    if largest > MAX_ROW_BYTES:
+        return 0
+    return max(1, min(batch.num_rows, BATCH_BYTES // max(1, largest + plain // max(1, batch.num_rows))))
+
+
+def parquet_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
+    """Rows as lines of JSON, as a reader of JSON Lines takes them.
+
+    A column all of whose first texts are JSON objects or arrays holds JSON; a file whose only column does holds one
+    record a cell. Cells without a value are left out, as lines leave them out. A row that is none ends the lines with
+    a text that is no JSON.
+    """
+    json_columns: set[str] | None = None
+    waiting: list[tuple[int, dict[str, Any]]] = []
+    for number, row in parquet_rows(path):
+        if isinstance(row, str):
+            yield from _encoded(waiting, json_columns or set())
+            waiting = []
+            yield number, row.encode()
+            continue
+        waiting.append((number, row))
+        if json_columns is None and len(waiting) == 64:
+            json_columns = _json_columns([row for _, row in waiting])
+        if json_columns is not None:
+            yield from _encoded(waiting, json_columns)
+            waiting = []
+    yield from _encoded(waiting, json_columns or _json_columns([row for _, row in waiting]))
+
+
+def _json_columns(rows: list[dict[str, Any]]) -> set[str]:
+    columns = set()
+    for name in {name for row in rows for name in row}:
+        cells = [row[name] for row in rows if row.get(name) is not None]
+        if cells and all(isinstance(cell, str) and cell.lstrip()[:1] in ("{", "[") for cell in cells):
+            try:
+                for cell in cells:
+                    parse_json(cell.encode("utf-8", "replace"))
+            except ValueError:
+                continue
+            columns.add(name)
+    return columns
+
+
+def _encoded(rows: list[tuple[int, dict[str, Any]]], json_columns: set[str]) -> Iterator[tuple[int, bytes | None]]:
+    for number, row in rows:
+        if len(row) == 1 and row.keys() <= json_columns:
+            text = next(iter(row.values()))
+            if text is not None:
+                yield number, text.encode("utf-8", "replace").replace(b"\n", b" ")
+            continue
+        values = {name: _value(cell, name in json_columns) for name, cell in row.items() if cell is not None}
+        yield number, orjson.dumps(values, default=_plain, option=orjson.OPT_NON_STR_KEYS)
+
+
+def _value(cell: Any, is_json: bool) -> Any:
+    if is_json and isinstance(cell, str):
+        try:
+            return parse_json(cell.encode("utf-8", "replace"))
+        except ValueError:
+            return cell
+    return cell
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, (date, datetime)):
+        return value.isoformat()
+    return str(value)
