@@ -47,12 +47,12 @@ def sniff(head: Any, name: str) -> float:
     value = as_dict(opening(head))
     beside = any(n.endswith("ui_messages.json") for n in head.siblings)
     messages = value.get("messages")
+    if {"session_id", "provider", "model", "started_at"} <= value.keys() and not messages:
+        return 0.9  # the totals of a session of the command line
     if isinstance(messages, list):
         first = as_dict(messages[0]) if messages else {}
         if value.get("version") == 2 and "role" in first:
             return 0.9 if beside or "ts" in first else 0.5
-        if {"session_id", "provider", "model", "started_at"} <= value.keys() and not messages:
-            return 0.9  # the totals of a session of the command line
         return 0.9 if "sessionId" in value and "role" in first and ("ts" in first or "metrics" in first) else 0.0
     listed = [record for record in head.records if isinstance(record, dict)]
     if any(m.get("say") == "api_req_started" and "ts" in m for m in listed):
