@@ -8,7 +8,7 @@ import polars as pl
 
 from analysis.export.selection import Outgoing
 from analysis.store.warehouse import Warehouse, open_dataset
-from traces.dataset.layout import write_generation
+from traces.dataset.writing import write_generation
 from traces.schema import TABLES, empty
 
 

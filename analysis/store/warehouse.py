@@ -5,7 +5,6 @@ Facts and reuse runs are computed once per (block size, arrivals) and kept in th
 
 from __future__ import annotations
 
-import json
 import math
 import tempfile
 import threading
@@ -49,14 +48,14 @@ class Warehouse:
         self._blocks: list[int] | None = None
         self._distinct: dict[tuple[Any, ...], int | None] = {}
         self._con: duckdb.DuckDBPyConnection | None = None
-        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._spill: tempfile.TemporaryDirectory[str] | None = None
 
     def close(self) -> None:
-        """Give back the connection and any scratch files."""
+        """Give back the connection and what it spilled."""
         if self._con is not None:
             self._con.close()
-        if self._scratch is not None:
-            self._scratch.cleanup()
+        if self._spill is not None:
+            self._spill.cleanup()
 
     # arrays ----------------------------------------------------------------------------------------------------
 
@@ -80,13 +79,12 @@ class Warehouse:
     def kinds(self) -> pl.DataFrame:
         """Transition and trajectory type per request row (independent of arrivals and block size)."""
         if self._kinds is None:
-            kept = self.dataset.read_cache("kinds.parquet")
-            if kept is None:
-                from analysis.store.facts import classify
+            from analysis.store.facts import classify
 
-                kept = classify(self.loaded(), self.arrived("recorded"))
-                self.dataset.write_cache("kinds.parquet", kept)
-            self._kinds = kept
+            recorded = "recorded"
+            self._kinds = self.dataset.caches.frame(
+                "kinds", (), lambda: classify(self.loaded(), self.arrived(recorded))
+            )
         return self._kinds
 
     # questions -------------------------------------------------------------------------------------------------
@@ -111,18 +109,14 @@ class Warehouse:
         key = (block, model)
         with self._lock:
             found = self._prepared.get(key)
-            if found is None:
+            if found is None or not (found.facts.is_file() and found.runs.is_file()):  # made, or evicted since
                 found = self._prepared[key] = self._compute(block, model, question)
         return found._replace(question=question)
 
     def _compute(self, block: int, model: arrival_models.Arrivals, question: Question) -> Prepared:
-        stem = f"b{block}-{str(model).replace(':', '-')}"
-        paths = {
-            name: self.dataset.path / "cache" / self.dataset.key / f"{name}-{stem}.parquet"
-            for name in ("facts", "runs")
-        }
-        note = paths["facts"].with_suffix(".json")
-        if not all(p.is_file() for p in (*paths.values(), note)):
+        caches, key = self.dataset.caches, (block, model)
+        facts_file, runs_file = caches.find("facts", key), caches.find("runs", key)
+        if facts_file is None or runs_file is None:
             from analysis.store.facts import facts, runs_frame
 
             arrived = self.arrived(question.arrivals)
@@ -133,32 +127,15 @@ class Warehouse:
                 "timed": frame["arrival_s"].null_count() == 0,
                 "requests": frame.height,
             }
-            paths, note = self._keep({"facts": frame, "runs": runs_frame(runs)}, about, paths, note)
-        about = json.loads(note.read_text("utf-8"))
-        return Prepared(question, block, paths["facts"], paths["runs"], **about)
+            runs_file = caches.keep("runs", key, runs_frame(runs))
+            facts_file = caches.keep("facts", key, frame, about)
+        return Prepared(question, block, facts_file, runs_file, **caches.about(facts_file))
 
     def _families_apart(self, frame: pl.DataFrame, block: int) -> bool:
         """True where no prefix is shared across top-level sessions, so that their order changes nothing."""
         from analysis.kernel.families import family_hits
 
         return family_hits(self.loaded(), block) == int(frame["hit_tokens"].fill_null(0).sum()) // block
-
-    def _keep(
-        self, frames: dict[str, pl.DataFrame], about: dict[str, Any], paths: dict[str, Path], note: Path
-    ) -> tuple[dict[str, Path], Path]:
-        for name, frame in frames.items():
-            self.dataset.write_cache(paths[name].name, frame)
-        try:
-            note.write_text(json.dumps(about), "utf-8")
-        except OSError:
-            # a dataset on a read-only disk: keep them for as long as this warehouse lives
-            folder = self._scratch_folder("kept")
-            paths = {name: folder / path.name for name, path in paths.items()}
-            note = folder / note.name
-            for name, frame in frames.items():
-                frame.write_parquet(paths[name])
-            note.write_text(json.dumps(about), "utf-8")
-        return paths, note
 
     def query(self, name: str, question: Question, **params: Any) -> pl.DataFrame:
         """Answer the query `name` of the catalogue; `params` are those of its macro (texts are converted).
@@ -210,17 +187,15 @@ class Warehouse:
     def _connection(self, prepared: Prepared) -> duckdb.DuckDBPyConnection:
         with self._lock:
             if self._con is None:
-                kept = self.dataset.path / "cache" / self.dataset.key
-                folders = [self.dataset.tables, kept, prepared.facts.parent]
-                self._con = connection.connect(self._files(prepared), folders, self._scratch_folder("spill"))
+                folders = [self.dataset.tables, *self.dataset.caches.folders()]
+                self._con = connection.connect(self._files(prepared), folders, self._spill_folder())
             return self._con
 
-    def _scratch_folder(self, name: str) -> Path:
-        if self._scratch is None:
-            self._scratch = tempfile.TemporaryDirectory(prefix="tracetower-")
-        folder = Path(self._scratch.name) / name
-        folder.mkdir(exist_ok=True)
-        return folder
+    def _spill_folder(self) -> Path:
+        """Where DuckDB puts what does not fit into memory."""
+        if self._spill is None:
+            self._spill = tempfile.TemporaryDirectory(prefix="tracetower-", ignore_cleanup_errors=True)
+        return Path(self._spill.name)
 
     def _files(self, prepared: Prepared) -> dict[str, Path]:
         tables = {name: self.dataset.table_path(name) for name in TABLES}

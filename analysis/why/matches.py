@@ -31,16 +31,16 @@ class Matches(NamedTuple):
 def matches(warehouse: Warehouse, prepared: Prepared) -> Matches:
     """`longest_matches` under an arrival model, kept in the dataset's cache."""
     arrivals = prepared.question.arrivals
-    name = f"matches-{str(arrival_models.parse(arrivals)).replace(':', '-')}.parquet"
-    frame = warehouse.dataset.read_cache(name)
-    if frame is None:
+
+    def make() -> pl.DataFrame:
         loaded, arrived = warehouse.loaded(), warehouse.arrived(arrivals)
         tree = loaded.tree
         made = longest_matches(
             tree.parent, tree.start, tree.end, loaded.leaf, arrived.order, arrived.arrival_s, loaded.paths
         )
-        frame = pl.DataFrame({"tokens": made.tokens, "row": made.row})
-        warehouse.dataset.write_cache(name, frame)
+        return pl.DataFrame({"tokens": made.tokens, "row": made.row})
+
+    frame = warehouse.dataset.caches.frame("matches", (arrival_models.parse(arrivals),), make)
     return Matches(frame["tokens"].to_numpy(), frame["row"].to_numpy())
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-import xxhash
 from numpy.typing import NDArray
 
 from analysis.peers.defined_hits import defined_hits
@@ -20,9 +18,6 @@ from analysis.why.causes import REWRITING
 from analysis.why.first_seen import first_seen_roles
 from analysis.why.matches import lost_history, matches
 from traces.records import ROLES
-
-LAYOUT = 2
-"""Of the kept causes: files of another one are not read."""
 
 
 class Misses(NamedTuple):
@@ -81,13 +76,8 @@ def misses(warehouse: Warehouse, question: Question, cache: Cache | None = None)
             **split,
         }
     )
-    asked = xxhash.xxh3_64_hexdigest(repr((cache, question.definition, LAYOUT)).encode())
-    key = f"{prepared.facts.stem.removeprefix('facts-')}-{asked}"
-    file = prepared.facts.with_name(f"causes-{key}.parquet")
-    if not file.is_file():
-        part = file.with_name(f".{secrets.token_hex(4)}.{file.name}")
-        rows.write_parquet(part)
-        part.replace(file)
+    key = (prepared.block_size, arrival_models.parse(question.arrivals), cache, question.definition)
+    file = warehouse.dataset.caches.find("causes", key) or warehouse.dataset.caches.keep("causes", key, rows)
     return Misses(rows, _roles(loaded, split["first_seen"]), notes, str(file))
 
 

@@ -8,12 +8,14 @@ import re
 import secrets
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
-from traces.dataset.layout import MANIFEST, SCHEMA_VERSION, Dataset, NotADataset
+from traces.dataset.layout import MANIFEST, Dataset
+from traces.dataset.unpacking import is_bundle, unpack
 from traces.schema import TABLES
+
+__all__ = ["bundle", "is_bundle", "open_bundle"]
 
 KNOWN_AGENTS = frozenset(
     [
@@ -74,7 +76,7 @@ def bundle(dataset: Dataset, path: Path) -> int:
 def _manifest(dataset: Dataset) -> dict[str, object]:
     m = dataset.manifest
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": m["schema_version"],
         "tool": m["tool"],
         "tool_version": m["tool_version"],
         "tables": "tables",
@@ -121,110 +123,5 @@ def open_bundle(path: Path, folder: Path) -> Dataset:
     Raises:
         NotADataset: if it is no bundle, or one that is damaged or hostile.
     """
-    wanted = {MANIFEST, *(f"tables/{name}.parquet" for name in TABLES)}
-    try:
-        with zipfile.ZipFile(path) as file:
-            infos = {i.filename: i for i in file.infolist() if i.filename in wanted}
-            if set(infos) != wanted:
-                raise NotADataset("not a bundle: it does not hold a manifest and every table")
-            if sum(i.file_size for i in infos.values()) > 8 << 30:
-                raise NotADataset("a bundle of more than 8 GiB unpacked is not opened from an upload")
-            if infos[MANIFEST].file_size > 64 << 20:
-                raise NotADataset("not a bundle: its manifest is too large")
-            manifest = _trusted(json.loads(file.read(MANIFEST)))
-            (folder / "tables").mkdir(parents=True, exist_ok=True)
-            for name, info in infos.items():
-                if name == MANIFEST:
-                    continue
-                with file.open(info) as inner, (folder / name).open("wb") as out:
-                    while chunk := inner.read(1 << 20):
-                        out.write(chunk)
-            (folder / MANIFEST).write_text(json.dumps(manifest), "utf-8")
-    except (zipfile.BadZipFile, OSError, RuntimeError, KeyError, TypeError, ValueError) as error:
-        if isinstance(error, NotADataset):
-            raise
-        raise NotADataset(f"not a bundle, or a damaged one: {type(error).__name__}") from None
-    dataset = Dataset(folder)
-    check_tables(dataset)
-    return dataset
-
-
-def _trusted(told: dict[str, Any]) -> dict[str, Any]:
-    """A sent manifest's fields that are used, each of its type; its key names folders, so it is our own."""
-    inputs = [
-        {"label": str(i["label"]), "order": int(i["order"]), "format": str(i["format"]), "digest": ""}
-        for i in told["inputs"]
-    ]
-    receipt = told.get("receipt")
-    return {
-        "schema_version": told["schema_version"],
-        "tool": "tracetower",
-        "tool_version": str(told.get("tool_version", "")),
-        "tables": "tables",
-        "private": None,
-        "content_key": secrets.token_hex(6),
-        "bundle": True,
-        "tokenizers": [str(t) for t in told.get("tokenizers", [])],
-        "tokenizer_digest": None,
-        "one_trace": bool(told.get("one_trace")),
-        "rows": {name: int(n) for name, n in told.get("rows", {}).items() if name in TABLES},
-        "copies": int(told.get("copies", 0)),
-        "inputs": inputs,
-        "receipt": receipt if isinstance(receipt, dict) else None,
-    }
-
-
-def is_bundle(path: Path) -> bool:
-    """True where the zip at `path` looks like a bundle of a dataset."""
-    try:
-        with zipfile.ZipFile(path) as file:
-            return MANIFEST in file.namelist() and "tables/requests.parquet" in file.namelist()
-    except (zipfile.BadZipFile, OSError):
-        return False
-
-
-def check_tables(dataset: Dataset) -> None:
-    """Check that the tables of an uploaded dataset have their columns and types.
-
-    Raises:
-        NotADataset: naming the table that does not.
-    """
-    from traces.schema import polars_schema
-
-    for name, table in TABLES.items():
-        try:
-            found = pl.read_parquet_schema(dataset.table_path(name))
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise NotADataset(f"table {name} cannot be read ({type(error).__name__})") from None
-        if dict(found) != dict(polars_schema(table)):
-            raise NotADataset(f"table {name} does not have the columns of this release; ingest again and bundle again")
-    _check_tree(dataset)
-
-
-def _check_tree(dataset: Dataset) -> None:
-    """Compiled code walks the tree without bounds checks: every link must lead up, every prompt must lie in it."""
-    tree = dataset.read("prefixes", ["prefix_id", "parent_id", "start_token", "end_token"])
-    below, ends, count = tree.slice(1), tree["end_token"], tree.height
-    whole = (
-        count > 0
-        and tree["prefix_id"].equals(pl.Series("prefix_id", range(count), pl.Int64))
-        and tree["parent_id"][0] is None
-        and (tree["start_token"][0], ends[0]) == (0, 0)
-        and not any(below[name].null_count() for name in below.columns)
-        and bool(below["parent_id"].is_between(0, count - 1).all())
-        # a child starts where its parent ends and is not empty, so no path can come back to where it was
-        and bool((below["start_token"] == ends.gather(below["parent_id"])).all())
-        and bool((below["end_token"] > below["start_token"]).all())
-    )
-    if not whole:
-        raise NotADataset("table prefixes is no tree; ingest again and bundle again")
-    requests = dataset.read("requests", ["request_id", "prefix_id", "prefix_tokens"])
-    known = requests.filter(pl.col("prefix_id").is_not_null())
-    fit = (
-        requests["request_id"].is_unique().all()
-        and bool(known["prefix_id"].is_between(0, count - 1).all())
-        and known["prefix_tokens"].null_count() == 0
-        and bool((known["prefix_tokens"] == ends.gather(known["prefix_id"])).all())
-    )
-    if not fit:
-        raise NotADataset("table requests points outside its tree; ingest again and bundle again")
+    unpack(path, folder)
+    return Dataset(folder)

@@ -12,9 +12,8 @@ def input_names(dataset: Dataset) -> dict[str, str]:
 
     A bundle has none: names are in private/ and never leave the machine. Show them to its owner only.
     """
-    file = dataset.private / str(dataset.manifest.get("private")) / "state.json"
     try:
-        inputs = json.loads(file.read_text("utf-8"))["inputs"]
+        inputs = json.loads(dataset.private_file("state.json").read_bytes())["inputs"]
         return {str(label): str(name) for label, name, *_ in inputs}
     except (OSError, ValueError, KeyError, TypeError):
         return {}

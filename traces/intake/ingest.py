@@ -14,13 +14,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from traces.dataset.builder import Builder
-from traces.dataset.layout import SCHEMA_VERSION, Dataset, write_generation
-from traces.dataset.tables import finish, input_order, restore
+from traces.dataset.building.builder import Builder
+from traces.dataset.building.tables import finish, input_order, restore
+from traces.dataset.layout import Dataset
+from traces.dataset.writing import partial_of, write_generation
 from traces.formats.table.columns import checked_mapping
 from traces.intake import registry as readers
 from traces.intake.reading import LazyTokenizer, Options, ReadAhead, context_of, guarded, readings, started
-from traces.intake.receipt import Tally, tool_version
+from traces.intake.receipt import Tally
 from traces.records import Record, Reject
 from traces.source.inputs import Refused, expand
 from traces.source.sources import Source
@@ -201,9 +202,6 @@ class _Ingest:
         order = input_order(builder.inputs)
         tokenizers = tables["sources"]["tokenizer"].drop_nulls().unique().to_list()
         return {
-            "schema_version": SCHEMA_VERSION,
-            "tool": "tracetower",
-            "tool_version": tool_version(),
             "tokenizers": sorted(tokenizers),
             "tokenizer_digest": self.tokenizer.digest if self.tokenizer.used else None,
             "one_trace": self.options.one_trace,
@@ -355,8 +353,3 @@ def _counted(records: Iterable[Record], source: Source) -> Iterator[Record]:
         if seen and not seen & 0xFFFF:
             give_back()
         yield record
-
-
-def partial_of(path: Path) -> Path:
-    """Where an unfinished ingest into `path` is kept."""
-    return path.with_name(f".{path.name}.partial")

@@ -133,13 +133,3 @@ class Tally:
 def _known_sum(series: pl.Series) -> int | None:
     known = series.drop_nulls()
     return int(known.sum()) if known.len() else None
-
-
-def tool_version() -> str:
-    """The installed version."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("tracetower")
-    except PackageNotFoundError:
-        return "0"

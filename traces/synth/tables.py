@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from traces.dataset.layout import SCHEMA_VERSION, write_generation
+from traces.dataset.writing import write_generation
 from traces.schema import TABLES, empty, polars_schema
 from traces.synth.sharing import Growing
 
@@ -84,25 +84,9 @@ class _Moved:
         self.path.replace(target)
 
 
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("tracetower")
-    except PackageNotFoundError:
-        return "0"
-
-
 def _manifest(counts: dict[str, int], native: int) -> dict[str, Any]:
     return {
-        "schema_version": SCHEMA_VERSION,
-        "tool": "tracetower",
-        "tool_version": _version(),
-        "tokenizers": [],
-        "tokenizer_digest": None,
-        "one_trace": False,
         "rows": counts | {"sources": 1, "rejects": 0, "divergences": 0},
-        "copies": 0,
         "inputs": [{"label": LABEL, "order": 0, "format": "synthetic", "digest": "synthetic"}],
         "receipt": {"formats": {"synthetic": 1}, "requests": counts["requests"], "sessions": counts["sessions"],
                     "block_size": native if native > 1 else None, "warnings": []},

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import orjson
 
-from traces.dataset.builder import Builder
+from traces.dataset.building.builder import Builder
 from traces.intake.reading import LazyTokenizer, Options, context_of, guarded
 from traces.intake.registry import READERS, UnknownFormat, detect, reader
 from traces.source.sources import Source

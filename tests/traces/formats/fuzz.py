@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from traces.dataset.builder import Builder
+from traces.dataset.building.builder import Builder
 from traces.intake.ingest import NothingUsable, Options, ingest
 from traces.intake.reading import LazyTokenizer, context_of, guarded
 from traces.intake.registry import UnknownFormat, reader

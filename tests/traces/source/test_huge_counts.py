@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from traces.calls.entries import Entries
-from traces.dataset.builder import Builder
+from traces.dataset.building.builder import Builder
+from traces.dataset.building.tables import finish
 from traces.dataset.layout import Dataset
-from traces.dataset.tables import finish
 from traces.intake.ingest import ingest
 from traces.intake.reading import LazyTokenizer, Options, context_of
 from traces.records import Base, Blocks, Piece, Prompt, Request

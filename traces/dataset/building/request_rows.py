@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from traces.dataset.columns import FROM_REQUEST, TYPES, columns
+from traces.dataset.building.columns import FROM_REQUEST, TYPES, columns
 from traces.records import Request
 
 Row = tuple[int, int | None, int, Request]

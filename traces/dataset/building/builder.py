@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from traces.dataset.columns import FARTHEST_US
-from traces.dataset.copies import Copies
-from traces.dataset.request_rows import Counts, Input, RequestRows, Row, Taken
+from traces.dataset.building.columns import FARTHEST_US
+from traces.dataset.building.copies import Copies
+from traces.dataset.building.request_rows import Counts, Input, RequestRows, Row, Taken
 from traces.digests import KeyedDigest
 from traces.records import Base, Blocks, Evidence, Note, Piece, Prompt, Record, Reject, Request, Session, Skipped
 from traces.source.limits import MOST_TOKENS

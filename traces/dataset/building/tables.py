@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from traces.dataset.builder import Builder
+from traces.dataset.building.builder import Builder
+from traces.dataset.building.request_rows import Input
 from traces.dataset.layout import Dataset
-from traces.dataset.request_rows import Input
+from traces.dataset.paths import NotADataset
+from traces.dataset.table_checks import leads_back
+from traces.dataset.writing import check_private
 from traces.digests import KeyedDigest
 from traces.divergence.tables import divergence_table
 from traces.records import ROLES
 from traces.schema import PREFIXES, REJECTS, REQUESTS, SESSIONS, SOURCES, polars_schema
 from traces.tree.continuations import full_depths, infer_sessions
-from traces.tree.prefixes import Nodes, PrefixTree
+from traces.tree.prefixes import VIRTUAL, Nodes, PrefixTree
 from traces.usage.findings import Findings
 
 TEXT_TOLERANCE_TOKENS = 16
@@ -225,6 +228,9 @@ def _sessions(builder: Builder, rows: pl.DataFrame, inferred: pl.DataFrame, fork
     )  # fmt: skip
     found = inferred.with_columns(session_source=pl.lit("inferred"), role=pl.lit("main"))
     found = found.join(first.select("session_id", "started_at"), on="session_id", how="left")
+    above = named["parent_session_id"]
+    circular = pl.Series(leads_back(named["session_id"].to_numpy(), above.fill_null(-1).to_numpy()))
+    named = named.with_columns(parent_session_id=above.set(circular, None))
     names = [c.name for c in SESSIONS]
     together = pl.concat([named.select(n for n in names), found], how="diagonal_relaxed")
     return together.select(names).cast(polars_schema(SESSIONS)).sort("session_id")
@@ -296,50 +302,91 @@ def restore(dataset: Dataset) -> Builder:
     """The builder that wrote `dataset`, ready for more inputs.
 
     Raises:
-        FileNotFoundError: if private/ is not there (a bundle cannot be appended to).
+        NotADataset: if private/ is not there (a bundle cannot be appended to) or is damaged.
     """
-    import json
+    check_private(dataset)
+    try:
+        return _restored(dataset)
+    except (OSError, ValueError, TypeError, LookupError, pl.exceptions.PolarsError) as error:
+        if isinstance(error, NotADataset):
+            raise
+        raise NotADataset(
+            f"{dataset.name}: private/ is not valid ({type(error).__name__}), so nothing can be appended; "
+            "ingest all inputs again into a new dataset"
+        ) from None
 
+
+class _State(msgspec.Struct):
+    inputs: list[tuple[str, str, str, str, int | None]]
+    spaces: dict[str, int]
+    origins: dict[str, int]
+    rows: int
+    usage: Any = None
+
+
+def _check_nodes(columns: dict[str, NDArray[Any]], pool: NDArray[np.uint64]) -> None:
+    """Compiled code follows these without bounds checks.
+
+    Raises:
+        ValueError: where a run is not inside the pool, or not of whole units.
+    """
+    length = columns["end"] - columns["start"]
+    unit, offset = columns["per_unit"].astype(np.int64), columns["offset"].astype(np.int64)
+    units = length[1:] // np.maximum(unit[1:], 1)
+    whole = (unit[1:] > 0).all() and (length[1:] % np.maximum(unit[1:], 1) == 0).all()
+    inner = ((offset[1:] == VIRTUAL) | ((offset[1:] >= 0) & (offset[1:] <= pool.size - units))).all()
+    if not whole or not inner or not ((columns["role"] >= 0) & (columns["role"] < len(ROLES))).all():
+        raise ValueError("nodes.parquet")
+
+
+def _restored(dataset: Dataset) -> Builder:
     import orjson
 
-    folder: Path = dataset.private / dataset.manifest["private"]
-    state = json.loads((folder / "state.json").read_text("utf-8"))
-    builder = Builder(KeyedDigest((folder / "key").read_bytes()))
+    def frame(name: str) -> pl.DataFrame:
+        return pl.read_parquet(dataset.private_file(name), glob=False)
+
+    state = msgspec.json.decode(dataset.private_file("state.json").read_bytes(), type=_State)
+    builder = Builder(KeyedDigest(dataset.private_file("key").read_bytes()))
     prefixes = dataset.read("prefixes")
-    nodes = pl.read_parquet(folder / "nodes.parquet")
+    nodes = frame("nodes.parquet")
+    pool = np.fromfile(dataset.private_file("units.bin"), np.uint64)
     columns = {
         "parent": prefixes["parent_id"].fill_null(-1).to_numpy(),
         "start": prefixes["start_token"].to_numpy(),
         "end": prefixes["end_token"].to_numpy(),
         **{name: nodes[name].to_numpy() for name in ("per_unit", "offset", "value", "space", "role")},
     }
-    columns = {name: columns[name] for name in Nodes._fields[:8]}
-    builder.tree = PrefixTree.restore(columns, np.fromfile(folder / "units.bin", np.uint64))
+    _check_nodes(columns, pool)
+    builder.tree = PrefixTree.restore({name: columns[name] for name in Nodes._fields[:8]}, pool)
     rows = dataset.read("requests").drop("turn", "arrival_s", "started_at")
-    times = pl.read_parquet(folder / "times.parquet")
+    times = frame("times.parquet")
     rows = rows.join(times, on="request_id", how="left", maintain_order="left").with_columns(
         session_id=pl.when("named_session").then("session_id")
     )
-    copies = pl.read_parquet(folder / "copies.parquet")
+    copies = frame("copies.parquet")
     both = pl.concat([rows.drop("named_session"), copies], how="diagonal_relaxed").sort("request_id")
-    builder.rows = builder.first_new_row = state["rows"]
+    builder.rows = builder.first_new_row = state.rows
     size = max(1, builder.rows)
+    if both["request_id"].is_duplicated().any() or not both["request_id"].is_between(0, size - 1).all():
+        raise ValueError("copies.parquet")
     for name, column in (("leaf", "prefix_id"), ("reply", "output_prefix_id")):
         values = np.full(size, -1, np.int64)
         values[both["request_id"].to_numpy()] = both[column].fill_null(-1).to_numpy()
+        if not both[column].drop_nulls().is_between(0, prefixes.height - 1).all():
+            raise ValueError("copies.parquet")
         setattr(builder, name, values)
     builder.full = builder.leaf.copy()
     builder.requests.frames = [both.drop("prefix_id", "prefix_tokens", "output_prefix_id")]
-    builder.inputs = [Input(*i) for i in state["inputs"]]
-    builder.spaces, builder.requests.origins = state["spaces"], state["origins"]
+    builder.inputs = [Input(*i) for i in state.inputs]
+    builder.spaces, builder.requests.origins = state.spaces, state.origins
     builder.sources = [tuple(row[1:-1]) for row in dataset.read("sources").rows()]
-    builder.usage = Findings(state.get("usage"))
+    builder.usage = Findings(state.usage)
     builder.requests.rejects = dataset.read("rejects").rows()
     builder.named = dataset.read("divergences")
-    sessions = pl.read_parquet(folder / "sessions.parquet").drop("session_id")
+    sessions = frame("sessions.parquet").drop("session_id")
     builder.sessions = [{k: v for k, v in row.items() if v is not None} for row in sessions.to_dicts()]
     builder.session_ids = {s["key"]: i for i, s in enumerate(builder.sessions)}
-    dedupe = pl.read_parquet(folder / "dedupe.parquet")
+    dedupe = frame("dedupe.parquet")
     for row, digest, rank in dedupe.rows():
         builder.copies.add(row, digest, tuple(orjson.loads(rank)))
     return builder
