@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from analysis.peers.defined_hits import defined_hits
+from analysis.store import arrivals as arrival_models
 from analysis.store.question import Question
 from analysis.store.warehouse import Warehouse
 from analysis.why.attribution import causes, causes_as_defined

@@ -12,7 +12,7 @@ from traces.schema import TABLES
 
 SCHEMA_VERSION = 1
 MOST_BYTES = 64 << 20
-AGAIN = "ingest again, or ask its owner for a complete copy"
+AGAIN = "ingest it again, or ask its owner for a complete copy"
 
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 Name = Annotated[str, msgspec.Meta(max_length=200)]

@@ -150,7 +150,7 @@ def test_damaged_datasets_say_so(demo: Path, tmp_path: Path) -> None:
     with pytest.raises(NotADataset, match="prefixes missing"):
         Dataset(broken)
     (broken / "manifest.json").write_text("{")
-    with pytest.raises(NotADataset, match="ingest again"):
+    with pytest.raises(NotADataset, match="ingest it again"):
         Dataset(broken)
     (broken / "manifest.json").write_text('{"schema_version": 1, "tables": "../../etc", "tool": "tracetower"}')
     with pytest.raises(NotADataset, match=r"\$\.tables"):
