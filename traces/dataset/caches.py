@@ -58,7 +58,7 @@ class Caches:
         for folder in self._folders():
             path = folder / _file_name(name, key)
             try:
-                pl.read_parquet_schema(path)  # the footer comes last: a file that was cut short has none
+                pl.scan_parquet(path, glob=False).collect_schema()  # the footer comes last, so a cut file has none
                 os.utime(path)
             except FileNotFoundError:
                 continue
@@ -93,7 +93,8 @@ class Caches:
 
     def about(self, path: Path) -> dict[str, Any]:
         """The values that `keep` was given about a frame."""
-        return msgspec.json.decode(pl.read_parquet_metadata(path)["about"])
+        with path.open("rb") as file:
+            return msgspec.json.decode(pl.read_parquet_metadata(file)["about"])
 
     def folders(self) -> list[Path]:
         """Where results lie, or may lie later."""

@@ -52,7 +52,7 @@ def _check_shape(name: str, path: Path, rows: int | None) -> None:
         stored = parquet.read_metadata(path).num_rows
         if stored > size * ROWS_PER_BYTE + FREE_ROWS:
             raise NotADataset(f"table {name} has {stored:,} rows in {size:,} bytes; {AGAIN}")
-        schema = pl.read_parquet_schema(path)
+        schema = pl.scan_parquet(path, glob=False).collect_schema()
     except (OSError, ValueError, pyarrow.ArrowException, pl.exceptions.PolarsError) as error:
         if isinstance(error, NotADataset):
             raise
@@ -75,7 +75,7 @@ def _check_values(path_of: PathOf) -> dict[str, NDArray[np.int64]]:
     for name in ("sources", "sessions", "requests", "prefixes"):
         key = TABLES[name][0].name
         _check_columns(name, path_of(name))
-        values = pl.read_parquet(path_of(name), columns=[key])[key].cast(pl.Int64).to_numpy()
+        values = pl.read_parquet(path_of(name), columns=[key], glob=False)[key].cast(pl.Int64).to_numpy()
         if name in ("sources", "prefixes"):
             _refuse(name, key, values != np.arange(values.size), values, "is not its row")
         else:
