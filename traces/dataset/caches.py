@@ -170,7 +170,10 @@ def _remove_part(path: Path) -> None:
 
 def sweep_caches(dataset: Path) -> None:
     """Remove the results of earlier contents that nobody is reading."""
-    folder = inside(dataset, "cache")
+    try:
+        folder = inside(dataset, "cache")
+    except NotADataset:
+        return  # a link leads to someone else's files
     if not folder.is_dir():
         return
     for path in folder.iterdir():

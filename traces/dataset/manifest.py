@@ -56,7 +56,7 @@ class Manifest(msgspec.Struct, kw_only=True, omit_defaults=False):
         private: folder of the generation inside private/; None in a dataset that came without.
         content_key: name of the generation.
         rows: rows of each table.
-        copies: requests left out as copies of others.
+        copies: requests left out as copies of others, by the source's id or by fingerprint.
         receipt: what the ingest counted, without names of files.
         resume: where a killed ingest stands (only in an unfinished dataset).
     """
@@ -73,6 +73,7 @@ class Manifest(msgspec.Struct, kw_only=True, omit_defaults=False):
     one_trace: bool = False
     rows: dict[Name, Count] = {}
     copies: Count = 0
+    copies_by_fingerprint: Count = 0
     inputs: list[Input]
     receipt: dict[str, Any] | None = None
     resume: dict[str, Any] | None = None

@@ -11,6 +11,8 @@ import json
 import os
 import re
 import secrets
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +21,41 @@ import polars as pl
 
 from traces.dataset.caches import sweep_caches
 from traces.dataset.layout import MANIFEST, PRIVATE, Dataset
-from traces.dataset.locks import unread
+from traces.dataset.locks import unread, writing
 from traces.dataset.manifest import SCHEMA_VERSION
 from traces.dataset.paths import NotADataset, beside, inside, remove
 from traces.dataset.proof import tool_version
 from traces.schema import TABLES
 
 DIGESTS = "digests.json"
-_OURS = re.compile(r"tables-[0-9a-f]+|private|cache|\.manifest\.json\.[0-9a-f]+|\.lock")
+_OURS = re.compile(r"tables-[0-9a-f]+|private|\.manifest\.json\.[0-9a-f]+|\.lock")
 _GENERATION = re.compile(r"(?:tables-)?([0-9a-f]+)")
+
+
+@contextlib.contextmanager
+def writer(path: Path, wait: bool = True, heard: Callable[[str], None] | None = None) -> Iterator[Path]:
+    """Hold the right to write the dataset at `path`, cleared of what killed writers left; yields the resolved path.
+
+    Args:
+        path: the dataset's folder, which need not exist.
+        wait: wait for another writer; else raise.
+        heard: called with a sentence when there is someone to wait for.
+
+    Raises:
+        traces.dataset.locks.Busy: if another process writes and `wait` is off.
+        NotADataset: if there is something else at `path`.
+        OSError: where nothing can be written there.
+    """
+    path = path.resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path, wait, heard):
+        if path.exists() and not path.is_dir():
+            raise NotADataset(f"{path.name} is a file; a dataset is written into a folder")
+        sweep(path)
+        try:
+            yield path
+        finally:
+            remove(spool_of(path))
 
 
 def partial_of(path: Path) -> Path:
@@ -101,7 +129,7 @@ def _is_current(path: Path, generation: str) -> bool:
 
 
 @contextlib.contextmanager
-def _as_os_error(path: Path) -> Any:
+def _as_os_error(path: Path) -> Iterator[None]:
     """A disk that is full or read-only is an OSError, whichever library noticed."""
     try:
         yield
@@ -148,13 +176,18 @@ def sweep(path: Path) -> None:
 
 def is_unfinished(path: Path) -> bool:
     """Whether the folder at `path` is empty, or holds nothing but what a killed first ingest into it left."""
-    return path.is_dir() and all(_OURS.fullmatch(found.name) for found in path.iterdir())
+    if not path.is_dir() or not all(_OURS.fullmatch(found.name) for found in path.iterdir()):
+        return False
+    private = path / PRIVATE
+    return not private.exists() or all(_GENERATION.fullmatch(found.name) for found in inside(path, PRIVATE).iterdir())
 
 
 def _write_private(path: Path, value: Any) -> None:
     path.touch(mode=0o600)
     if isinstance(value, pl.DataFrame):
         value.write_parquet(path, compression="zstd", compression_level=1)
+    elif isinstance(value, Path):
+        shutil.copyfile(value, path)
     elif isinstance(value, np.ndarray):
         value.tofile(path)
     elif isinstance(value, bytes):

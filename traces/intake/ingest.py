@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import shutil
+import hashlib
 import sys
 import time
 from collections import Counter, deque
@@ -17,9 +17,11 @@ from typing import Any, NamedTuple
 from traces.dataset.building.builder import Builder
 from traces.dataset.building.tables import finish, input_order, restore
 from traces.dataset.layout import Dataset
-from traces.dataset.writing import partial_of, write_generation
+from traces.dataset.paths import remove
+from traces.dataset.writing import is_unfinished, partial_of, spool_of, write_generation, writer
 from traces.formats.table.columns import checked_mapping
 from traces.intake import registry as readers
+from traces.intake.own_output import adopt, datasets_among, without_datasets
 from traces.intake.reading import LazyTokenizer, Options, ReadAhead, context_of, guarded, readings, started
 from traces.intake.receipt import Tally
 from traces.records import Record, Reject
@@ -80,6 +82,8 @@ def ingest(
     options: Options | None = None,
     watch: Watcher | None = None,
     executor: Executor | None = None,
+    wait: bool = True,
+    heard: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
     """Read `inputs` into the dataset at `dataset` (made, or appended to) and return the receipt.
 
@@ -89,13 +93,29 @@ def ingest(
         options: how to read.
         watch: called with progress, at most a few times a second.
         executor: where files are read; None reads here.
+        wait: wait for another process that writes the dataset; else raise.
+        heard: called with a sentence when there is one to wait for.
 
     Raises:
+        traces.dataset.locks.Busy: if another process writes the dataset and `wait` is off.
+        OSError: where the dataset cannot be written; it is then what it was before.
         NothingUsable: if no request could be read and the dataset would be empty; nothing is written.
         traces.intake.registry.UnknownFormat, ValueError: for options that name nothing.
         traces.dataset.layout.NotADataset: if `dataset` is a folder that is no dataset.
     """
-    return _Ingest(options or Options(), watch, executor).run(inputs, None if dataset is None else Path(dataset))
+    if dataset is None:
+        return _ingest(inputs, None, _Ingest(options or Options(), watch, executor))
+    with writer(Path(dataset), wait, heard) as path:
+        return _ingest(inputs, path, _Ingest(options or Options(), watch, executor))
+
+
+def _ingest(inputs: list[str], path: Path | None, reading: _Ingest) -> dict[str, Any]:
+    """Open the dataset among the inputs as it is, then read the others into it."""
+    datasets, others = datasets_among(inputs)
+    receipt = adopt(datasets, path, reading.tally) if datasets else None
+    if receipt is not None and not others:
+        return receipt
+    return reading.run(others, path)
 
 
 class _Ingest:
@@ -114,8 +134,8 @@ class _Ingest:
         self.resumed = False
 
     def run(self, inputs: list[str], path: Path | None) -> dict[str, Any]:
+        sources = self._sources(inputs, path)
         builder = self._builder(path)
-        sources = self._sources(inputs)
         thresholds = gc.get_threshold()
         gc.set_threshold(200_000, 20, 20)  # records are many, short-lived and hold no cycles
         try:
@@ -130,10 +150,8 @@ class _Ingest:
         """A new builder, the dataset's, or the one a killed ingest of the same dataset left."""
         self.old_copies = self.old_inputs = 0
         self.base: str | None = None
-        if path is not None and path.is_dir() and not any(path.iterdir()):
-            path.rmdir()
         builder = Builder()
-        if path is not None and path.exists():
+        if path is not None and path.exists() and not is_unfinished(path):
             dataset = Dataset(path)
             self.base = dataset.key
             builder = restore(dataset)
@@ -150,7 +168,7 @@ class _Ingest:
         try:
             dataset = Dataset(kept)
             state = dataset.manifest["resume"]
-            if state["base"] != self.base or state["options"] != repr(self.options):
+            if state["base"] != self.base or state["plan"] != self.plan:
                 return None
             builder = restore(dataset)
         except (ValueError, KeyError, OSError):
@@ -167,7 +185,7 @@ class _Ingest:
         manifest = self._manifest(builder, tables, {})
         manifest["resume"] = {
             "base": self.base,
-            "options": repr(self.options),
+            "plan": self.plan,
             "first_new_row": builder.first_new_row,
             "tally": self.tally.state(),
         }
@@ -188,7 +206,7 @@ class _Ingest:
             if len(builder.inputs) > self.old_inputs:
                 private["receipt.json"] = receipt
                 write_generation(path, tables, self._manifest(builder, tables, receipt), private)
-            shutil.rmtree(partial_of(path), ignore_errors=True)
+            remove(partial_of(path))
         self._tell("done", total, total, builder.rows)
         return receipt
 
@@ -216,15 +234,24 @@ class _Ingest:
 
     # reading ---------------------------------------------------------------------------------------------------
 
-    def _sources(self, inputs: list[str]) -> list[Source]:
+    def _sources(self, inputs: list[str], path: Path | None) -> list[Source]:
         found: list[Source] = []
-        for item in expand(inputs, self.options.limits):
+        spool = None if path is None else spool_of(path)
+        if spool is not None:
+            try:
+                spool.mkdir(mode=0o700)
+            except OSError:
+                spool = None  # a folder whose neighbours belong to someone else
+        items = without_datasets(list(expand(inputs, self.options.limits, spool)))
+        for item in items:
             if isinstance(item, Refused):
                 self.tally.refused(item.name, item.reason, item.skipped)
             else:
                 found.append(item)
         self.single = len(found) == 1
         self.sizes = Counter(source.size for source in found)
+        self.plan = repr((self.options, sorted((source.name, source.size) for source in found)))
+        self.plan = hashlib.sha256(self.plan.encode("utf-8", "surrogateescape")).hexdigest()
         return found
 
     def _read_all(self, builder: Builder, sources: list[Source], path: Path | None) -> None:

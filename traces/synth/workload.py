@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from polars.exceptions import PolarsError
 
 from traces.dataset.layout import NotADataset
+from traces.dataset.writing import spool_of, writer
 from traces.synth.sessions import SessionMaker
 
 BATCH_SESSIONS = 1024
@@ -49,23 +49,26 @@ def synthesize(
     wanted = generator["main_sessions"] if sessions is None else sessions
     if wanted < 1:
         raise ValueError("at least one session has to be made")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        return _made(generator, wanted, seed, target, watch)
-    except (KeyError, TypeError, IndexError, ValueError, ArithmeticError, PolarsError) as error:
-        raise ValueError(f"the profile's generator is damaged ({type(error).__name__}: {error})") from error
+    with writer(target) as target:
+        if target.exists():
+            raise NotADataset(f"{target.name} was made by another process meanwhile")
+        try:
+            return _made(generator, wanted, seed, target, watch)
+        except (KeyError, TypeError, IndexError, ValueError, ArithmeticError, PolarsError) as error:
+            raise ValueError(f"the profile's generator is damaged ({type(error).__name__}: {error})") from error
 
 
 def _made(
     generator: dict[str, Any], wanted: int, seed: int, target: Path, watch: Callable[[int, int], None] | None
 ) -> dict[str, int]:
-    with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.synth-") as scratch:
-        maker = SessionMaker(generator, wanted, seed, Path(scratch))
-        made = 0
-        while made < wanted:
-            count = min(BATCH_SESSIONS, wanted - made)
-            maker.batch(count)
-            made += count
-            if watch is not None:
-                watch(made, wanted)
-        return maker.write(target)
+    scratch = spool_of(target)
+    scratch.mkdir(mode=0o700)
+    maker = SessionMaker(generator, wanted, seed, scratch)
+    made = 0
+    while made < wanted:
+        count = min(BATCH_SESSIONS, wanted - made)
+        maker.batch(count)
+        made += count
+        if watch is not None:
+            watch(made, wanted)
+    return maker.write(target)

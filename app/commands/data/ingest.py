@@ -73,7 +73,8 @@ def _run(inputs: tuple[str, ...], dataset: str | None, options: dict[str, Any]) 
     try:
         workers = options["workers"] or workers_for(list(inputs))
         with executor_for(options["executor"], workers) as executor:
-            receipt = ingest(list(inputs), dataset, chosen, IngestProgress(), executor)
+            wait = not options.get("no_wait", False)
+            receipt = ingest(list(inputs), dataset, chosen, IngestProgress(), executor, wait, note)
     except NothingUsable as error:
         _show(error.receipt, options["as_json"])
         raise BadData(str(error)) from None
@@ -108,6 +109,7 @@ def _show(receipt: dict[str, Any], as_json: bool) -> None:
 @click.argument("inputs", nargs=-1, required=True)
 @click.option("-o", "--output", required=True, type=click.Path(), help="The dataset's folder (made, or appended to).")
 @click.option("--keep-excerpts", is_flag=True, help="Keep where prompts part as text, in private/ only.")
+@click.option("--no-wait", is_flag=True, help="Exit 2 where another process writes the dataset, instead of waiting.")
 @_reading_options
 def ingest_command(inputs: tuple[str, ...], output: str, **options: Any) -> None:
     """Read INPUT... (files, folders, .gz, .zst, .zip, - for stdin) into a dataset.
