@@ -7,52 +7,26 @@ the ids of tool calls, which differ between runs. Images, documents and base64 a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
 import orjson
 import xxhash
 
-IMAGE_TOKENS = 1000
-"""Stands for an image or a document where nothing tells its size; the providers charge some 85 to 1,600."""
+from traces.text.blocks import (
+    IMAGE_TOKENS,
+    KIND_OF_TYPE,
+    ROLE_OF,
+    is_binary,
+    kind_of_block,
+    tool_call,
+    tool_result,
+)
 
 ENCRYPTED_BYTES_PER_TOKEN = 5.0
 """Base64 characters of encrypted reasoning per token: 4/3 of about 4 bytes, rounded down."""
 
 DROPPED = frozenset({"cache_control", "prompt_cache_breakpoint", "cachePoint", "cache_point", "cacheControl"})
-_ROLES = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "model": "assistant",
-    "ai": "assistant",
-    "tool": "tool_result",
-    "function": "tool_result",
-    "ipython": "tool_result",
-    "SystemMessage": "system",
-    "HumanMessage": "user",
-    "AIMessage": "assistant",
-    "AIMessageChunk": "assistant",
-    "ToolMessage": "tool_result",
-}
-_KINDS = {
-    "media": """image image_url input_image document file input_file container_upload blob uri video audio input_audio
-        media image_asset computer_screenshot""",
-    "call": """tool_use server_tool_use mcp_tool_use function_call tool_call custom_tool_call local_shell_call
-        web_search_call computer_call mcp_call code_interpreter_call file_search_call tool-call""",
-    "result": """tool_result function_call_output tool_call_response custom_tool_call_output local_shell_call_output
-        computer_call_output mcp_tool_result tool-result""",
-    "reasoning": "thinking redacted_thinking reasoning reasoning_content",
-    "summary": "compaction compaction_summary",
-}
-_KIND_OF = {kind: what for what, kinds in _KINDS.items() for kind in kinds.split()}
-_MEDIA_KEYS = ("inlineData", "inline_data", "fileData", "image", "document")
-_CALL_KEYS = ("toolUse", "functionCall", "function_call")
-_RESULT_KEYS = ("toolResult", "functionResponse", "function_response")
-_BINARY = re.compile(r"[A-Za-z0-9+/=_\-]{2000,}\Z")
 MAX_DEPTH = 40
 
 
@@ -66,16 +40,6 @@ class Part(NamedTuple):
     text: str
     guess: int = 0
     name: str = ""
-
-
-def is_binary(text: str) -> bool:
-    """Whether a text is base64 or a data URL and no text at all."""
-    if text.startswith("data:") and ";base64," in text[:200]:
-        return True
-    if len(text) < 2000 or not _BINARY.match(text):
-        return False
-    start = text[:2000]
-    return bool(re.search("[a-z]", start) and re.search("[A-Z]", start) and re.search("[0-9]", start))
 
 
 def compact(value: Any) -> bytes:
@@ -120,7 +84,7 @@ def role_of(message: Mapping[str, Any]) -> str:
     if not isinstance(role, str):
         kind = message.get("id") if isinstance(message.get("kwargs"), Mapping) else message.get("type")
         role = kind[-1] if isinstance(kind, list) and kind else kind
-    return _ROLES.get(role, "unknown") if isinstance(role, str) else "unknown"
+    return ROLE_OF.get(role, "unknown") if isinstance(role, str) else "unknown"
 
 
 def parts(message: Any) -> list[Part]:
@@ -134,7 +98,7 @@ def parts(message: Any) -> list[Part]:
         return parts({**inner, "role": role_of(message)} if "role" not in inner else inner)
     role = role_of(message)
     kind = message.get("type")
-    if role == "unknown" and isinstance(kind, str) and kind in _KIND_OF:  # an item of Responses
+    if role == "unknown" and isinstance(kind, str) and kind in KIND_OF_TYPE:  # an item of Responses
         return list(_block(message, "assistant", 0))
     found: list[Part] = []
     for name in ("reasoning_content", "reasoning", "thinking"):
@@ -174,17 +138,16 @@ def _block(block: Any, role: str, depth: int) -> Iterator[Part]:
 
 
 def _object(block: Mapping[str, Any], role: str, depth: int) -> Iterator[Part]:
-    kind = block.get("type")
-    what = _KIND_OF.get(kind) if isinstance(kind, str) else None
-    if what == "media" or any(k in block for k in _MEDIA_KEYS):
+    kind = kind_of_block(block)
+    if kind == "media":
         yield from _media(block)
-    elif what == "call" or any(k in block for k in _CALL_KEYS):
-        yield _call(next((block[k] for k in _CALL_KEYS if k in block), block))
-    elif what == "result" or any(k in block for k in _RESULT_KEYS) or str(kind).endswith("_tool_result"):
+    elif kind == "call":
+        yield _call(block)
+    elif kind == "result":
         yield from _result(block, depth)
-    elif what == "reasoning" or "reasoningContent" in block or block.get("thought") is True:
+    elif kind == "reasoning":
         yield from _reasoning(block)
-    elif what == "summary":
+    elif kind == "summary":
         yield from _block(block.get("content") or block.get("summary") or "", "summary", depth + 1)
     elif isinstance(block.get("text"), str):
         yield from _block(block["text"], role, depth + 1)
@@ -208,29 +171,18 @@ def _mark(block: Mapping[str, Any]) -> str:
     return "media:" + xxhash.xxh3_128_hexdigest(compact({k: v for k, v in block.items() if k not in DROPPED}))
 
 
-def _call(call: Any) -> Part:
-    if not isinstance(call, Mapping):
-        return Part("assistant", serialise(call))
-    function = call.get("function")
-    inner = function if isinstance(function, Mapping) else call
-    name = inner.get("name") or inner.get("toolName") or call.get("type") or ""
-    name = name if isinstance(name, str) else ""
-    arguments = next((inner[k] for k in ("arguments", "input", "args", "action") if inner.get(k) is not None), "")
-    return Part("assistant", f"{name}\n{serialise(arguments)}", name=name)
+def _call(block: Mapping[str, Any]) -> Part:
+    call = tool_call(block)
+    arguments = "" if call.arguments is None else serialise(call.arguments)
+    return Part("assistant", f"{call.name}\n{arguments}", name=call.name)
 
 
 def _result(block: Mapping[str, Any], depth: int) -> Iterator[Part]:
-    for name in _RESULT_KEYS:
-        if isinstance(block.get(name), Mapping):
-            block = block[name]
-    for name in ("content", "output", "response", "result"):
-        if block.get(name) is not None:
-            value = block[name]
-            if isinstance(value, Mapping):
-                yield Part("tool_result", serialise(value))
-            else:
-                yield from _block(value, "tool_result", depth + 1)
-            return
+    body = tool_result(block).body
+    if isinstance(body, Mapping):
+        yield Part("tool_result", serialise(body))
+    elif body is not None:
+        yield from _block(body, "tool_result", depth + 1)
 
 
 def _reasoning(block: Mapping[str, Any]) -> Iterator[Part]:

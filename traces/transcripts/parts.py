@@ -14,11 +14,9 @@ import orjson
 from numpy.typing import NDArray
 
 from traces.records import Context, Piece
+from traces.text.blocks import IMAGE_TOKENS, ROLE_OF, first, kind_of_block, tool_call, tool_result
 from traces.text.lengths import PER_TOKEN, PER_TOOL_CALL
 from traces.usage.rules import count
-
-IMAGE_TOKENS = 1500
-"""Assumed size of an image or document: about that of the largest image the APIs take without shrinking it."""
 
 KNOWN_PARTS = 100_000
 """Parts that are remembered, so that a message that is logged again is not counted again."""
@@ -53,10 +51,6 @@ class Told(NamedTuple):
 
 
 _TEXT_KEYS = ("text", "thinking", "reasoning", "content", "summary", "think", "refusal", "value")
-_REASONING = {"thinking", "reasoning", "redacted_thinking", "think", "thought", "reasoning_text"}
-_IMAGES = {"image", "image_url", "input_image", "document", "input_file", "file", "audio", "input_audio", "media"}
-_CALLS = {"tool_use", "toolCall", "tool_call", "tool-call", "function_call", "functionCall", "toolRequest"}
-_RESULTS = {"tool_result", "toolResult", "tool-result", "functionResponse", "function_call_output", "toolResponse"}
 _BLOBS = {"data", "image_url", "signature", "encrypted_content", "thoughtSignature", "thinkingSignature"}
 _MARKS = {"type", "id", "cache_control", "signature", "thoughtSignature", "thinkingSignature", "encrypted_content"}
 
@@ -97,7 +91,7 @@ class PartMaker:
 
     def result(self, content: object, tag: object = "") -> list[Part]:
         """A tool's result."""
-        if isinstance(content, list) and any(_is_image(b) for b in content):
+        if isinstance(content, list) and any(_is_a("media", block) for block in content):
             return self.content(content, "tool_result").parts
         return [self.text("tool_result", plain(content), str(tag or ""))]
 
@@ -121,7 +115,7 @@ class PartMaker:
         tag = message.get("tool_call_id") or _first_of(message.get("tool_call_ids"))
         content = message.get("content")
         if kind == "tool_result":
-            blocks = isinstance(content, list) and all(kind_of(block) in _RESULTS for block in content)
+            blocks = isinstance(content, list) and all(_is_a("result", block) for block in content)
             return Told(self.content(content, kind).parts if blocks else self.result(content, tag), [], True)
         told = self.content(content, kind)
         thoughts = message.get("reasoning_content") or message.get("reasoning")
@@ -130,10 +124,9 @@ class PartMaker:
         tools = list(told.tools)
         single = message.get("function_call")
         for call in as_list(message.get("tool_calls")) + ([single] if isinstance(single, dict) else []):
-            inner = as_dict(call.get("function")) or call if isinstance(call, dict) else {}
-            name = inner.get("name") or inner.get("function_name") or inner.get("function")
-            tools.append(name if isinstance(name, str) else "")
-            parts.append(self.call(name, inner.get("arguments"), as_dict(call).get("id")))
+            written = tool_call(as_dict(call))
+            tools.append(written.name)
+            parts.append(self.call(written.name, written.arguments, written.id))
         return Told(parts, tools, told.results)
 
     def tools(self, schemas: object) -> list[Part]:
@@ -141,65 +134,36 @@ class PartMaker:
         return [self.text("tools", schema if isinstance(schema, str) else dump(schema)) for schema in as_list(schemas)]
 
     def _block(self, block: object, role: str, tag: str, parts: list[Part], tools: list[str]) -> bool:
+        """Add what a block holds; whether it is a tool's result."""
         if not isinstance(block, dict):
             parts.append(self.text(role, block if isinstance(block, str) else dump(block), tag))
             return False
-        kind = kind_of(block)
-        if kind in _CALLS or "functionCall" in block:
-            inner = _inner(block, "functionCall", "toolCall", "function")
-            name, arguments = _first(inner, "name", "toolName", "tool"), _first(inner, *_ARGUMENTS)
-            tools.append(name if isinstance(name, str) else "")
-            parts.append(self.call(name, arguments, _first(block, "id", "call_id", "toolCallId")))
-        elif kind in _RESULTS or "functionResponse" in block:
-            inner = _inner(block, "functionResponse", "toolResult")
-            body = _first(inner, "content", "output", "result", "response", "value")
-            parts.extend(self.result(body, _first(block, "tool_use_id", "call_id", "toolCallId", "id")))
+        kind = kind_of_block(block)
+        if kind == "call":
+            call = tool_call(block)
+            tools.append(call.name)
+            parts.append(self.call(call.name, call.arguments, call.id))
+        elif kind == "result":
+            result = tool_result(block)
+            parts.extend(self.result(result.body, result.id))
             return True
-        elif _is_image(block):
+        elif kind == "media":
             parts.append(self.image(_without_marks(block)))
-        elif kind in _REASONING or block.get("thought") is True:
-            text = _first(block, *_TEXT_KEYS)
+        elif kind == "reasoning":
+            text = first(block, *_TEXT_KEYS)
             parts.append(self.text("reasoning", plain(text), str(block.get("signature") or "")))
         else:
-            text = _first(block, *_TEXT_KEYS)
+            text = first(block, *_TEXT_KEYS)
             parts.append(self.text(role, plain(text) if text is not None else dump(_without_blobs(block)), tag))
         return False
-
-
-ROLE_OF = {
-    "system": "system",
-    "developer": "system",
-    "assistant": "assistant",
-    "ai": "assistant",
-    "model": "assistant",
-    "gemini": "assistant",
-    "agent": "assistant",
-    "tool": "tool_result",
-    "function": "tool_result",
-    "toolResult": "tool_result",
-    "tool_result": "tool_result",
-}
-"""What message roles are called, and the node role of each; any other is a person's."""
 
 
 def _first_of(value: object) -> object:
     return value[0] if isinstance(value, list) and value else None
 
 
-_ARGUMENTS = ("arguments", "input", "args", "parameters", "value")
-
-
-def _inner(block: dict[str, Any], *names: str) -> dict[str, Any]:
-    found = next((block[n] for n in names if isinstance(block.get(n), dict)), None)
-    return block if found is None else {**{k: v for k, v in block.items() if k != "type"}, **found}
-
-
-def _first(block: dict[str, Any], *names: str) -> Any:
-    return next((block[n] for n in names if block.get(n) is not None), None)
-
-
-def _is_image(block: object) -> bool:
-    return isinstance(block, dict) and (kind_of(block) in _IMAGES or "inlineData" in block or "fileData" in block)
+def _is_a(kind: str, block: object) -> bool:
+    return isinstance(block, dict) and kind_of_block(block) == kind
 
 
 def _without_blobs(value: Any) -> Any:

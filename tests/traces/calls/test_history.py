@@ -16,7 +16,8 @@ from traces.calls.history import History
 from traces.calls.session_headers import caller
 from traces.digests import KeyedDigest
 from traces.records import Context, Prompt
-from traces.text.messages import is_binary, parts, serialise
+from traces.text.blocks import is_binary
+from traces.text.messages import parts, serialise
 from traces.text.tokens import load_tokenizer
 
 

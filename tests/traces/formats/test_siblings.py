@@ -15,7 +15,7 @@ from traces.intake.ingest import ingest
 from traces.intake.registry import READERS, reader
 
 FORMATS = ROOT / "traces" / "formats"
-WITH_SIBLINGS = ("atif", "cline", "codex", "opencode", "openhands")
+WITH_SIBLINGS = ("atif", "cline", "codex", "kimi", "opencode", "openhands")
 
 
 def test_formats_that_look_beside_their_input_say_so() -> None:

@@ -10,9 +10,6 @@ import orjson
 from traces.records import ROLES, Context
 from traces.text.text_counts import TextCounts
 
-IMAGE_TOKENS = 1500.0
-"""Assumed size of an image or document: about that of the largest image the API takes without shrinking it."""
-
 
 class Part(NamedTuple):
     """One content block: its digest, the number under which its text is counted (-1: none), and what it is.

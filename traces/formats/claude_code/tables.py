@@ -5,8 +5,9 @@ from __future__ import annotations
 from array import array
 from typing import NamedTuple
 
-from traces.formats.claude_code.parts import CALL, ELASTIC, IMAGE_TOKENS, Part
+from traces.formats.claude_code.parts import CALL, ELASTIC, Part
 from traces.records import ROLES
+from traces.text.blocks import IMAGE_TOKENS
 from traces.text.lengths import prompt_estimate
 from traces.text.text_counts import TextCounts
 from traces.usage.rules import Usage

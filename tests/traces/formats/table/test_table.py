@@ -264,7 +264,7 @@ def test_the_order_of_keys_matters(tmp_path: Path) -> None:
 def test_base64_is_never_counted_as_text(tmp_path: Path) -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 50_000}}
     receipt, requests, _ = table(tmp_path, "m.jsonl", [{"ts": 1, "messages": [{"role": "user", "content": [image]}]}])
-    assert requests["prefix_tokens"].to_list() == [1004]
+    assert requests["prefix_tokens"].to_list() == [1504]
     assert any("images" in warning for warning in receipt["warnings"])
 
 

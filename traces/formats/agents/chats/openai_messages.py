@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from traces.records import Context, Record, Request
 from traces.source.sources import parse_json
+from traces.text.blocks import ROLE_OF
 from traces.transcripts.ledger import Ledger, objects, opening
-from traces.transcripts.parts import ROLE_OF, PartMaker, as_dict, text_of
+from traces.transcripts.parts import PartMaker, as_dict, text_of
 from traces.transcripts.requests import requests_of
 from traces.transcripts.turns import Thread
 
