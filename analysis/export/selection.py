@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from analysis.export.block_ids import BlockIds, shared_with_previous
+from analysis.export.rows import ExportSelection, Row
 from analysis.kernel.families import family_codes
-from analysis.kernel.heavy_paths import HeavyPaths
-from analysis.kernel.reuse import deepest_in_session, reuse
+from analysis.kernel.reuse import reuse
 from analysis.store.question import BadQuestion, Question, parse_window
 from analysis.store.warehouse import Warehouse
+from traces.dataset.bundle import without_names
 from traces.dataset.layout import Tree
+
+MOST_TOKENS = 1 << 24
+"""Input or output tokens of a request: a trace that claims more is wrong, and what it claims would fill the memory."""
 
 
 class Scaling(NamedTuple):
@@ -43,85 +46,9 @@ class Scaling(NamedTuple):
         return self._replace(arrivals="recorded", seed=0) != Scaling()
 
 
-class Row(NamedTuple):
-    """One exported request. Codes are dense and stand for nothing outside the export; None is unknown."""
-
-    number: int  # place in arrival order, from 0
-    row: int  # of the dataset's facts
-    family: int
-    session: int | None
-    parent: int | None  # session that spawned this one
-    spawned_by: int | None  # number of the request that did
-    turn: int  # in the exported session, from 0
-    previous: int | None  # number of the session's request before
-    arrival_s: float | None
-    duration_s: float | None
-    ttft_s: float | None
-    model: str | None
-    tokens: int  # prompt tokens
-    output: int | None
-    cached: int | None
-    leaf: int  # tree node; -1 where the prompt is unknown
-    shared: int  # tokens of the prompt shared with the previous request's
-    trigger: str
-    calls_tools: bool
-    stop: str | None
-    head: int | None  # tokens of tools + system where the source tells them
-
-
-class Outgoing(NamedTuple):
-    """What a writer gets.
-
-    Attributes:
-        frame: the fields of `Row`, one row a request, in arrival order.
-        ids: block ids at `block`.
-        block: tokens a block has.
-        tree: the prefix tree.
-        paths: its heavy paths.
-        anchored: whether times across sessions mean something.
-        notes: what the choice changed and what is not known, as sentences.
-        salt: differs between datasets, the same for every export of one.
-    """
-
-    frame: pl.DataFrame
-    ids: BlockIds
-    block: int
-    tree: Tree
-    paths: HeavyPaths
-    anchored: bool
-    notes: list[str]
-    salt: int
-
-    def rows(self) -> Iterator[Row]:
-        """The requests in arrival order."""
-        return map(Row._make, self.frame.iter_rows())
-
-    def hit_tokens(self, by: str | None = None) -> int:
-        """Hit tokens of an unbounded cache, or of one for each group of the column `by`."""
-        leaf = self.frame["leaf"].to_numpy()
-        order, tree = np.arange(leaf.size), self.tree
-        if by is not None:
-            group = self.frame[by].fill_null(-1).to_numpy()
-            blocks, _ = deepest_in_session(self.paths, tree.end, leaf, order, group, self.block)
-            return int(np.maximum(blocks, 0).sum()) * self.block
-        time = order.astype(np.float64)
-        runs = reuse(tree.parent, tree.start, tree.end, leaf, order, time, self.block, None, self.paths)
-        return int(runs.hit_blocks.sum()) * self.block
-
-    def families(self) -> Iterator[list[Row]]:
-        """The requests of one family at a time, families in the order in which they start."""
-        rows: list[Row] = []
-        order = self.frame.sort(pl.col("number").min().over("family"), "number", maintain_order=True)
-        for row in map(Row._make, order.iter_rows()):
-            if rows and rows[0].family != row.family:
-                yield rows
-                rows = []
-            rows.append(row)
-        if rows:
-            yield rows
-
-
-def outgoing(warehouse: Warehouse, block_size: int | None = None, scaling: Scaling | None = None) -> Outgoing:
+def export_selection(
+    warehouse: Warehouse, block_size: int | None = None, scaling: Scaling | None = None
+) -> ExportSelection:
     """Choose and scale the requests of a dataset for an export.
 
     Raises:
@@ -129,14 +56,14 @@ def outgoing(warehouse: Warehouse, block_size: int | None = None, scaling: Scali
     """
     scaling = scaling or Scaling()
     if scaling.rate <= 0:
-        raise BadQuestion("--rate must be above 0: 2 makes sessions start twice as often")
+        raise BadQuestion("the rate must be above 0: 2 makes sessions start twice as often", "rate", [2])
     question = Question(block_size, scaling.arrivals, where=scaling.where)
     prepared = warehouse.prepare(question)
     loaded, arrived = warehouse.loaded(), warehouse.arrived(scaling.arrivals)
     family = family_codes(loaded)
     alone = family < 0
     family = np.where(alone, family.max(initial=-1) + np.cumsum(alone), family)
-    source = loaded.requests
+    source = without_names("requests", loaded.requests)
     known = pl.Series(loaded.leaf >= 0)
     frame = source.select(
         "request_id", "session_id", "parent_session_id", "spawn_request_id", "duration_s", "ttft_s", "model",
@@ -167,7 +94,7 @@ def outgoing(warehouse: Warehouse, block_size: int | None = None, scaling: Scali
     if prepared.unanchored:
         notes.append(
             "times are only known inside a session and no arrival model is named, so sessions start together in what "
-            "is written: name one (--arrivals staggered:600)"
+            "is written: name one (for example staggered:600)"
         )
     recorded = source.select(recorded="input_tokens").with_row_index("row").cast({"row": pl.Int64})
     differs = frame.filter(pl.col("leaf") >= 0).join(recorded, on="row").filter(pl.col("recorded") != pl.col("tokens"))
@@ -179,7 +106,7 @@ def outgoing(warehouse: Warehouse, block_size: int | None = None, scaling: Scali
     unknown = frame.filter(pl.col("leaf") < 0).height
     if unknown:
         notes.append(f"{unknown:,} requests have no known prompt: they are written without block ids")
-    return Outgoing(
+    return ExportSelection(
         frame.select(Row._fields), BlockIds(loaded.tree, prepared.block_size), prepared.block_size, loaded.tree,
         loaded.paths, not prepared.unanchored, notes, int(warehouse.dataset.key[:15] or "0", 16),
     )  # fmt: skip
@@ -187,6 +114,14 @@ def outgoing(warehouse: Warehouse, block_size: int | None = None, scaling: Scali
 
 def _chosen(frame: pl.DataFrame, scaling: Scaling, notes: list[str]) -> pl.DataFrame:
     """The requests that scaling leaves, in the same order; says in `notes` what went."""
+    claimed = pl.max_horizontal(pl.col("tokens").fill_null(0), pl.col("output_tokens").fill_null(0))
+    fits = frame.filter(claimed <= MOST_TOKENS)
+    if fits.height < frame.height:
+        notes.append(
+            f"{frame.height - fits.height:,} requests claim more than {MOST_TOKENS:,} input or output tokens, which no "
+            "model takes, and are left out"
+        )
+        frame = fits
     nameless = frame["tokens"].null_count()
     if nameless:
         notes.append(f"{nameless:,} requests have no known input length and are left out")
@@ -201,7 +136,7 @@ def _chosen(frame: pl.DataFrame, scaling: Scaling, notes: list[str]) -> pl.DataF
     if scaling.sessions is not None:
         families = frame["family"].unique().sort()
         if scaling.sessions < 1:
-            raise BadQuestion("--sessions must be at least 1")
+            raise BadQuestion("at least one session is needed", "sessions", [1])
         if scaling.sessions < families.len():
             drawn = np.random.default_rng(scaling.seed).choice(families.len(), scaling.sessions, replace=False)
             notes.append(f"{scaling.sessions:,} of {families.len():,} top-level sessions drawn (seed {scaling.seed})")

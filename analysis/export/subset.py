@@ -6,13 +6,13 @@ from pathlib import Path
 
 import polars as pl
 
-from analysis.export.selection import Outgoing
+from analysis.export.rows import ExportSelection
 from analysis.store.warehouse import Warehouse, open_dataset
 from traces.dataset.writing import write_generation
 from traces.schema import TABLES, empty
 
 
-def subset(warehouse: Warehouse, out: Outgoing, path: Path) -> Warehouse:
+def subset(warehouse: Warehouse, out: ExportSelection, path: Path) -> Warehouse:
     """Write the requests of `out` as a dataset at `path` (which must not exist) and open it.
 
     Times are those of `out`: its arrival model, window and rate are in them. Turns count the requests that are left.

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from analysis.export.planners import Written, target, writer
-from analysis.export.selection import Scaling, outgoing
+from analysis.export.selection import Scaling, export_selection
 from analysis.store.question import BadQuestion
 from analysis.store.warehouse import Warehouse
 
@@ -32,7 +32,7 @@ def export(
         raise BadQuestion(f"{to} has blocks of {found.block} tokens, not {block_size}")
     if found.takes == "profile":
         return _of_profile(warehouse, to, path, block_size, scaling)
-    out = outgoing(warehouse, found.block or block_size, scaling)
+    out = export_selection(warehouse, found.block or block_size, scaling)
     written = writer(to)(out, path)
     return written._replace(notes=[*out.notes, *written.notes])
 
@@ -45,7 +45,7 @@ def _of_profile(warehouse: Warehouse, to: str, path: Path, block_size: int | Non
         return writer(to)(profile(warehouse, block_size, scaling.arrivals), path)
     from analysis.export.subset import subset
 
-    out = outgoing(warehouse, block_size, scaling)
+    out = export_selection(warehouse, block_size, scaling)
     with TemporaryDirectory() as scratch:
         chosen = subset(warehouse, out, Path(scratch) / "subset")
         try:

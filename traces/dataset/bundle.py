@@ -48,7 +48,10 @@ KNOWN_AGENTS = frozenset(
 KNOWN_TOOL_CLASSES = frozenset(
     ["explore", "edit", "execute", "plan", "other", "unknown", "mcp", "custom", "tool", "web", "agent"]
 )
-_PLAIN = re.compile(r"[A-Za-z0-9._:/@+-]{1,80}")
+_PLAIN = re.compile(
+    r"(?!arn:|ft:|home/|users/)[A-Za-z0-9][A-Za-z0-9._:/+-]{0,79}(@(\d{6,8}|latest|default))?", re.IGNORECASE
+)
+"""A model's public name: no e-mail address, account, folder or fine-tune of someone's."""
 _VERSION = re.compile(r"v?\d+(\.\d+){0,3}([-+.][0-9A-Za-z]{1,16})*")
 
 
@@ -64,7 +67,7 @@ def bundle(dataset: Dataset, path: Path) -> int:
         with zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as out:
             for name in TABLES:
                 buffer = io.BytesIO()
-                _clean(name, dataset.read(name)).write_parquet(buffer, compression="zstd")
+                without_names(name, dataset.read(name)).write_parquet(buffer, compression="zstd")
                 out.writestr(f"tables/{name}.parquet", buffer.getvalue())
             out.writestr(MANIFEST, json.dumps(_manifest(dataset), indent=1) + "\n")
         part.replace(path)
@@ -93,7 +96,8 @@ def _manifest(dataset: Dataset) -> dict[str, object]:
     }
 
 
-def _clean(name: str, frame: pl.DataFrame) -> pl.DataFrame:
+def without_names(name: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """The table `name` with pseudonyms for agents, versions, models, tools and reasons that could name someone."""
     if name == "sessions":
         agents = _pseudonyms(frame["agent"], lambda v: v in KNOWN_AGENTS, "agent")
         versions = _pseudonyms(frame["agent_version"], lambda v: bool(_VERSION.fullmatch(v)), "version")

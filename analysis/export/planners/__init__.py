@@ -1,8 +1,7 @@
 """Where profiles and traces go: one writer per planner or load generator, named in `TARGETS`.
 
-A writer of a trace takes an `analysis.export.selection.Outgoing` and a path, a writer of a profile the profile and a
-path. Both
-write atomically and return `Written`.
+A writer of a trace takes an `analysis.export.rows.ExportSelection` and a path, a writer of a profile the profile and a
+path. Both write the whole file or none and return `Written`.
 """
 
 from __future__ import annotations

@@ -1,15 +1,21 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all; rows as JSON Lines and as CSV."""
 
 from __future__ import annotations
 
+import codecs
+import csv
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
-from typing import IO
+from typing import IO, Any
+
+import orjson
 
 from analysis.store.question import BadQuestion
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @contextmanager
@@ -52,6 +58,40 @@ def new_folder(path: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
+
+
+def write_lines(path: Path, records: Iterable[dict[str, Any]]) -> int:
+    """Write one JSON object per line, without what is unknown (None); returns the number of lines."""
+    count = 0
+    with new_file(path) as file:
+        for record in records:
+            file.write(orjson.dumps(known(record), option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE))
+            count += 1
+    return count
+
+
+def known(record: dict[str, Any]) -> dict[str, Any]:
+    """The record without what is unknown."""
+    return {name: value for name, value in record.items() if value is not None}
+
+
+def write_csv(path: Path, rows: Iterable[tuple[Any, ...]]) -> int:
+    """Write a header and rows as CSV; returns the number of rows below the header.
+
+    A text that a spreadsheet would run as a formula gets an apostrophe in front.
+    """
+    count = -1
+    with new_file(path) as file:
+        writer = csv.writer(codecs.getwriter("utf-8")(file), lineterminator="\n")
+        for row in rows:
+            writer.writerow([plain_cell(cell) if isinstance(cell, str) else cell for cell in row])
+            count += 1
+    return count
+
+
+def plain_cell(text: str) -> str:
+    """A CSV cell that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def milliseconds(seconds: float | None) -> int | float | None:

@@ -12,10 +12,10 @@ from analysis.export.planners.conversations.chains import Chains
 from analysis.export.planners.conversations.conversations import Conversation, conversations, words
 from analysis.export.planners.conversations.vllm import PLACEHOLDER
 from analysis.export.planners.output import milliseconds, new_file
-from analysis.export.selection import Outgoing
+from analysis.export.rows import ExportSelection
 
 
-def write_dag(out: Outgoing, path: Path) -> Written:
+def write_dag(out: ExportSelection, path: Path) -> Written:
     """Write a conversation a line. A sub-agent, or a session that goes on with another prompt, is a spawn."""
     chains = Chains(out.block)
     count = loose = 0
@@ -52,7 +52,7 @@ def write_dag(out: Outgoing, path: Path) -> Written:
     )  # fmt: skip
 
 
-def _turn(out: Outgoing, conversation: Conversation, place: int, children: list[Conversation]) -> dict[str, Any]:
+def _turn(out: ExportSelection, conversation: Conversation, place: int, children: list[Conversation]) -> dict[str, Any]:
     turn = conversation.turns[place]
     found: dict[str, Any] = {"messages": [{"role": "user", "content": words(out, turn, place == 0)}]}
     if turn.row.output:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from analysis.export.selection import Row
+from analysis.export.rows import Row
 
 
 class Link(NamedTuple):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from analysis.export.planners.conversations import filler
 from analysis.export.planners.conversations.chains import Chains
-from analysis.export.selection import Outgoing, Row
+from analysis.export.rows import ExportSelection, Row
 
 
 class Turn(NamedTuple):
@@ -27,7 +27,7 @@ class Conversation(NamedTuple):
     spawned: bool  # by another session
 
 
-def conversations(out: Outgoing, chains: Chains) -> Iterator[list[Conversation]]:
+def conversations(out: ExportSelection, chains: Chains) -> Iterator[list[Conversation]]:
     """The conversations of one family at a time."""
     for rows in out.families():
         found: dict[str, Conversation] = {}
@@ -48,12 +48,9 @@ def conversations(out: Outgoing, chains: Chains) -> Iterator[list[Conversation]]
         yield list(found.values())
 
 
-def words(out: Outgoing, turn: Turn, first: bool) -> str:
+def words(out: ExportSelection, turn: Turn, first: bool) -> str:
     """Placeholder text of what a turn adds: made from block ids where it is a whole prompt, else its own."""
-    row = turn.row
-    if first and row.leaf >= 0:
-        return filler.prompt(out.ids.of(row.leaf), out.block, row.tokens)
-    return filler.text(-1 - row.number, turn.added)
+    return filler.prompt_of(out, turn.row) if first else filler.text(-1 - turn.row.number, turn.added)
 
 
 def answer(turn: Turn) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.export.block_ids import scattered
+from analysis.export.rows import ExportSelection, Row
 
 _WORDS = (
     "the", "of", "and", "to", "in", "is", "you", "that", "it", "he", "was", "for", "on", "are", "as", "with",
@@ -31,7 +32,13 @@ def text(seed: int, tokens: int) -> str:
     return "".join([_WORDS[i] + " " for i in places.tolist()])
 
 
+def prompt_of(out: ExportSelection, row: Row) -> str:
+    """The text of a whole prompt: made from its block ids, or its own where the prompt is unknown."""
+    ids = out.block_ids(row)
+    return text(-1 - row.number, row.tokens) if ids is None else prompt(ids, out.block, row.tokens)
+
+
 def prompt(ids: NDArray[np.int64], block: int, tokens: int) -> str:
-    """The text of a prompt of `tokens` tokens told by block ids; what has no id gets text of its own at the end."""
+    """The text of a prompt of `tokens` tokens that has these block ids."""
     parts = [text(int(i), min(block, tokens - place * block)) for place, i in enumerate(ids)]
     return "".join(parts)

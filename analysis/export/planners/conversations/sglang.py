@@ -11,14 +11,12 @@ from analysis.export.planners import Written
 from analysis.export.planners.conversations.chains import Chains
 from analysis.export.planners.conversations.conversations import conversations, words
 from analysis.export.planners.conversations.vllm import PLACEHOLDER
-from analysis.export.planners.output import milliseconds, new_file
+from analysis.export.planners.output import milliseconds, new_file, write_lines
 from analysis.export.planners.profiles.figures import Profile, concurrency, need, rate, whole, write_text
-from analysis.export.selection import Outgoing
-
-_JSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
+from analysis.export.rows import ExportSelection
 
 
-def write_agentic(out: Outgoing, path: Path) -> Written:
+def write_agentic(out: ExportSelection, path: Path) -> Written:
     """Write {"metadata", "conversations"}: per turn the new messages and the length of the whole prompt."""
     chains = Chains(out.block)
     count = tokens = answers = 0
@@ -47,25 +45,25 @@ def write_agentic(out: Outgoing, path: Path) -> Written:
     )
 
 
-def write_mooncake(out: Outgoing, path: Path) -> Written:
+def write_mooncake(out: ExportSelection, path: Path) -> Written:
     """Write times, block ids and output lengths in arrival order; requests that lack one are left out."""
-    count = left = 0
-    with new_file(path) as file:
-        for row in out.rows():
-            if row.arrival_s is None or row.output is None or row.leaf < 0:
-                left += 1
-                continue
-            record = {
+    needed = ("arrival_s", "output", "prompt")
+    count = write_lines(
+        path,
+        (
+            {
                 "timestamp": milliseconds(row.arrival_s),
                 "input_length": row.tokens,
                 "output_length": row.output,
-                "hash_ids": out.ids.of(row.leaf),
+                "hash_ids": out.block_ids(row),
             }
-            file.write(orjson.dumps(record, option=_JSON))
-            count += 1
-    notes = ["SGLang makes 128 words of every id, whatever the block size: sharing is kept, lengths are not"]
-    if left:
-        notes.append(f"{left:,} requests have no known time, output or prompt and are left out")
+            for row in out.rows(*needed)
+        ),
+    )
+    notes = [
+        "SGLang makes 128 words of every id, whatever the block size: sharing is kept, lengths are not",
+        *out.left_out(*needed),
+    ]
     return Written(
         count, notes,
         [

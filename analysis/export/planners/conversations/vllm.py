@@ -11,14 +11,14 @@ from analysis.export.planners import Written
 from analysis.export.planners.conversations import filler
 from analysis.export.planners.conversations.chains import Chains
 from analysis.export.planners.conversations.conversations import answer, conversations, words
-from analysis.export.planners.output import new_file
+from analysis.export.planners.output import new_file, write_lines
 from analysis.export.planners.profiles.figures import Profile, need, whole, write_text
-from analysis.export.selection import Outgoing
+from analysis.export.rows import ExportSelection
 
 PLACEHOLDER = "text is made of common words, about a token each: lengths are close, not exact, in your tokenizer"
 
 
-def write_conversations(out: Outgoing, path: Path) -> Written:
+def write_conversations(out: ExportSelection, path: Path) -> Written:
     """Write a JSON list of {"id", "messages"}: user and assistant in turn."""
     chains = Chains(out.block)
     count = 0
@@ -41,21 +41,12 @@ def write_conversations(out: Outgoing, path: Path) -> Written:
     )
 
 
-def write_custom(out: Outgoing, path: Path) -> Written:
+def write_custom(out: ExportSelection, path: Path) -> Written:
     """Write one prompt a line, whole prompts in arrival order; prompts share text where they share blocks."""
-    count = short = 0
-    with new_file(path) as file:
-        for row in out.rows():
-            ids = out.ids.of(row.leaf) if row.leaf >= 0 else None
-            prompt = (
-                filler.text(-1 - row.number, row.tokens) if ids is None else filler.prompt(ids, out.block, row.tokens)
-            )
-            record: dict[str, Any] = {"prompt": prompt, "output_tokens": row.output}
-            short += row.output is None
-            file.write(
-                orjson.dumps({k: v for k, v in record.items() if v is not None}, option=orjson.OPT_APPEND_NEWLINE)
-            )
-            count += 1
+    count = write_lines(
+        path, ({"prompt": filler.prompt_of(out, row), "output_tokens": row.output} for row in out.rows())
+    )
+    short = out.frame["output"].null_count()
     notes = [PLACEHOLDER, "bench serve keeps no times and no sessions: give a rate with --request-rate"]
     if short:
         notes.append(f"{short:,} requests have no known output: --custom-output-len says how long theirs are")

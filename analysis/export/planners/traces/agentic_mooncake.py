@@ -13,14 +13,14 @@ import orjson
 
 from analysis.export.planners import Written
 from analysis.export.planners.output import milliseconds, new_file
-from analysis.export.selection import Outgoing, Row
+from analysis.export.rows import ExportSelection, Row
 
 _JSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
 SCHEMA, VERSION = "dynamo.agentic_mooncake", 2
 _KEPT = 64  # how many requests of a session may run at once
 
 
-def write(out: Outgoing, path: Path) -> Written:
+def write(out: ExportSelection, path: Path) -> Written:
     """Write the header and one request a row, in arrival order."""
     ends = _Ends()
     last = _last_of_sessions(out)
@@ -44,7 +44,7 @@ def write(out: Outgoing, path: Path) -> Written:
                 "model": row.model or "unknown",
                 "input_length": row.tokens,
                 "output_length": row.output,
-                "hash_ids": out.ids.of(row.leaf) if row.leaf >= 0 else None,
+                "hash_ids": out.block_ids(row),
                 "not_before_ms": milliseconds(row.arrival_s),
                 "recorded_api_time_ms": milliseconds(row.duration_s),
                 "dependencies": waits,
@@ -68,7 +68,7 @@ def write(out: Outgoing, path: Path) -> Written:
     )
 
 
-def _last_of_sessions(out: Outgoing) -> dict[int, int]:
+def _last_of_sessions(out: ExportSelection) -> dict[int, int]:
     """The number of each sub-agent's last request."""
     agents = out.frame.filter(out.frame["parent"].is_not_null())
     return dict(agents.select("session", "number").iter_rows())  # numbers ascend, so the last one stays

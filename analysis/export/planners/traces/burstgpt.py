@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-import codecs
-import csv
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from analysis.export.planners import Written
-from analysis.export.planners.output import new_file
-from analysis.export.selection import Outgoing
+from analysis.export.planners.output import write_csv
+from analysis.export.rows import ExportSelection
 
 _COLUMNS = (
     "Timestamp", "Session ID", "Elapsed time", "Model", "Request tokens", "Response tokens", "Total tokens", "Log Type",
 )  # fmt: skip
 
 
-def write(out: Outgoing, path: Path) -> Written:
+def write(out: ExportSelection, path: Path) -> Written:
     """Write one request a row, in arrival order; requests without a time or an output are left out."""
-    count = left = 0
-    with new_file(path) as file:
-        rows = csv.writer(codecs.getwriter("utf-8")(file))
-        rows.writerow(_COLUMNS)
-        for row in out.rows():
-            if row.arrival_s is None or row.output is None:
-                left += 1
-                continue
-            log = "API log" if row.session is None else "Conversation log"
-            session = "" if row.session is None else row.session
-            lasted = "" if row.duration_s is None else row.duration_s
-            model = row.model or "unknown"
-            total = row.tokens + row.output
-            rows.writerow((f"{row.arrival_s:.6f}", session, lasted, model, row.tokens, row.output, total, log))
-            count += 1
-    notes = ["prompts share nothing in this format: every replay is cold"]
-    if left:
-        notes.append(f"{left:,} requests have no known time or output and are left out")
+    count = write_csv(path, _cells(out))
+    notes = ["prompts share nothing in this format: every replay is cold", *out.left_out("arrival_s", "output")]
     return Written(
         count, notes,
         [
@@ -43,3 +27,14 @@ def write(out: Outgoing, path: Path) -> Written:
             f"vllm bench serve --dataset-name burstgpt --dataset-path {path} --model MODEL",
         ],
     )  # fmt: skip
+
+
+def _cells(out: ExportSelection) -> Iterator[tuple[Any, ...]]:
+    yield _COLUMNS
+    for row in out.rows("arrival_s", "output"):
+        log = "API log" if row.session is None else "Conversation log"
+        total = row.tokens + (row.output or 0)
+        yield (
+            f"{row.arrival_s:.6f}", row.session, row.duration_s, row.model or "unknown", row.tokens, row.output,
+            total, log,
+        )  # fmt: skip

@@ -1,41 +1,40 @@
 """Mooncake JSONL in its two readings: whole prompts, and what each turn adds.
 
 The two look alike. Dynamo, AISimulate (`mooncake`) and kvcache-simulator take a row for the whole prompt; AIPerf and
-AISimulate (`mooncake-delta`) take a session's later rows for what a turn adds behind the previous prompt and answer.
+AISimulate (`mooncake-delta`) take a session's later rows for what a turn adds after the previous prompt and answer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 
 from analysis.export.planners import Written
 from analysis.export.planners.conversations.chains import Chains
-from analysis.export.planners.output import milliseconds, new_file
-from analysis.export.selection import Outgoing
-
-_JSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
+from analysis.export.planners.output import milliseconds, write_lines
+from analysis.export.rows import ExportSelection
 
 
-def write(out: Outgoing, path: Path) -> Written:
+def write(out: ExportSelection, path: Path) -> Written:
     """Write one whole prompt a row, in arrival order; a partial last block has an id (⌈input/B⌉ ids)."""
-    count = 0
-    with new_file(path) as file:
-        for row in out.rows():
-            record: dict[str, Any] = {
+    count = write_lines(
+        path,
+        (
+            {
                 "timestamp": milliseconds(row.arrival_s),
                 "input_length": row.tokens,
                 "output_length": row.output,
-                "hash_ids": out.ids.of(row.leaf) if row.leaf >= 0 else None,
+                "hash_ids": out.block_ids(row),
                 "session_id": None if row.session is None else f"s{row.session}",
                 "block_size": out.block,
                 "model": row.model,
             }
-            file.write(orjson.dumps({k: v for k, v in record.items() if v is not None}, option=_JSON))
-            count += 1
+            for row in out.rows()
+        ),
+    )
     notes = ["durations, sub-agents' parents and stop reasons have no place in this format"]
     if out.frame["session"].null_count() < count:
         notes.append("AIPerf reads the rows of a session as deltas: give it weka or mooncake-delta instead")
@@ -49,34 +48,16 @@ def write(out: Outgoing, path: Path) -> Written:
     )  # fmt: skip
 
 
-def write_delta(out: Outgoing, path: Path) -> Written:
-    """Write what each turn adds behind the previous prompt and its answer.
+def write_delta(out: ExportSelection, path: Path) -> Written:
+    """Write what each turn adds after the previous prompt and its answer.
 
     A prompt that does not extend the previous one and its answer starts a new session with all of it, so that the
     replayed totals match to the token. Ids of first rows are those of whole prompts; what a later turn adds is shared
     with nobody (the answers in front of it are generated anew), so its ids are met once.
     """
     chains = Chains(out.block)
-    count = 0
-    fresh = out.ids.whole + out.tree.parent.size  # above every id of the tree
-    with new_file(path) as file:
-        for row in out.rows():
-            link = chains.add(row)
-            record: dict[str, Any] = {"session_id": link.name, "input_length": link.added, "output_length": row.output}
-            if link.first:
-                record["timestamp"] = milliseconds(row.arrival_s)
-            if link.first and row.leaf >= 0:
-                record["hash_ids"] = out.ids.of(row.leaf)
-            else:
-                blocks = -(-link.added // out.block)
-                record["hash_ids"] = np.arange(fresh, fresh + blocks)
-                fresh += blocks
-            if not link.first:
-                record["delay"] = milliseconds(link.delay_s)
-            file.write(orjson.dumps({k: v for k, v in record.items() if v is not None}, option=_JSON))
-            count += 1
     return Written(
-        count,
+        write_lines(path, _deltas(out, chains)),
         [
             *chains.notes(),
             "prefixes are shared inside a session, and across sessions up to the first answer",
@@ -88,3 +69,17 @@ def write_delta(out: Outgoing, path: Path) -> Written:
             f"tracetower ingest {path} --format mooncake-delta --block-size {out.block} -o DATASET",
         ],
     )  # fmt: skip
+
+
+def _deltas(out: ExportSelection, chains: Chains) -> Iterator[dict[str, Any]]:
+    fresh = out.ids.whole + out.tree.parent.size  # above every id of the tree
+    for row in out.rows():
+        link = chains.add(row)
+        ids = out.block_ids(row) if link.first else None
+        if ids is None:
+            ids = np.arange(fresh, fresh - (-link.added // out.block))
+            fresh += len(ids)
+        times = {"timestamp": milliseconds(row.arrival_s)} if link.first else {"delay": milliseconds(link.delay_s)}
+        yield {
+            "session_id": link.name, "input_length": link.added, "output_length": row.output, "hash_ids": ids, **times,
+        }  # fmt: skip

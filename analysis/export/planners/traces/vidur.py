@@ -5,28 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from analysis.export.planners import Written
-from analysis.export.planners.output import new_file
-from analysis.export.selection import Outgoing
+from analysis.export.planners.output import write_csv
+from analysis.export.rows import ExportSelection
 
 
-def write(out: Outgoing, path: Path) -> Written:
+def write(out: ExportSelection, path: Path) -> Written:
     """Write one request a row, in arrival order; requests without a time or an output are left out."""
-    count = left = longest = 0
-    with new_file(path) as file:
-        file.write(b"arrived_at,num_prefill_tokens,num_decode_tokens\n")
-        for row in out.rows():
-            if row.arrival_s is None or row.output is None:
-                left += 1
-                continue
-            file.write(f"{row.arrival_s:.6f},{row.tokens},{row.output}\n".encode())
-            longest = max(longest, row.tokens + row.output)
-            count += 1
+    rows = [(f"{row.arrival_s:.6f}", row.tokens, row.output or 0) for row in out.rows("arrival_s", "output")]
+    count = write_csv(path, [("arrived_at", "num_prefill_tokens", "num_decode_tokens"), *rows])
+    longest = max((prefill + decode for _, prefill, decode in rows), default=0)
     notes = [
         "every prefill token is computed: Vidur has no prefix cache",
-        f"the longest request has {longest:,} tokens: Vidur cuts what is above max_tokens (4,096 unless told)",
+        f"the longest request has {longest:,} tokens: Vidur cuts what is above max_tokens (4,096 by default)",
+        *out.left_out("arrival_s", "output"),
     ]
-    if left:
-        notes.append(f"{left:,} requests have no known time or output and are left out")
     return Written(
         count, notes,
         [

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from analysis.export.planners import Written
 from analysis.export.planners.output import new_folder
-from analysis.export.selection import Outgoing, Row
+from analysis.export.rows import ExportSelection, Row
 
 _JSON = orjson.OPT_SERIALIZE_NUMPY
 _UNKNOWN_MODEL = "unknown"
@@ -36,7 +36,7 @@ class _Lost:
         return [f"{count:,} {what}" for what, count in self.counts.items()]
 
 
-def write(out: Outgoing, path: Path) -> Written:
+def write(out: ExportSelection, path: Path) -> Written:
     """Write a folder with a file per top-level session."""
     lost = _Lost()
     width = max(4, len(str(out.frame["family"].n_unique())))
@@ -65,7 +65,7 @@ def write(out: Outgoing, path: Path) -> Written:
     )  # fmt: skip
 
 
-def _unshared(out: Outgoing) -> list[str]:
+def _unshared(out: ExportSelection) -> list[str]:
     """How much sharing across files is lost, in hit tokens of an unbounded cache."""
     lost = out.hit_tokens() - out.hit_tokens("family")
     if not lost:
@@ -76,7 +76,7 @@ def _unshared(out: Outgoing) -> list[str]:
     ]
 
 
-def _document(rows: list[Row], out: Outgoing, name: str, lost: _Lost) -> dict[str, Any]:
+def _document(rows: list[Row], out: ExportSelection, name: str, lost: _Lost) -> dict[str, Any]:
     parts: dict[int | None, list[Row]] = {}
     for row in rows:
         parts.setdefault(row.session, []).append(row)
@@ -150,7 +150,7 @@ def _number(first: dict[str, Any], rest: list[tuple[float, int, dict[str, Any]]]
             request["hash_ids"] = ids.of(request["hash_ids"])
 
 
-def _request(row: Row, t: float, out: Outgoing, lost: _Lost) -> dict[str, Any]:
+def _request(row: Row, t: float, out: ExportSelection, lost: _Lost) -> dict[str, Any]:
     if row.arrival_s is None:
         lost.add("requests without a time are written at their session's start")
     if row.output is None:
@@ -176,7 +176,7 @@ def _request(row: Row, t: float, out: Outgoing, lost: _Lost) -> dict[str, Any]:
 
 
 def _agent(
-    rows: list[Row], main: list[Row], zero: float | None, name: str, out: Outgoing, lost: _Lost
+    rows: list[Row], main: list[Row], zero: float | None, name: str, out: ExportSelection, lost: _Lost
 ) -> tuple[float, int, dict[str, Any]]:
     times = [_seconds(r, zero) for r in rows]
     start = min(times)
