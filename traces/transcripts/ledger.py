@@ -42,14 +42,19 @@ class Ledger:
         self.rejects.append(Reject(ordinal, reason))
 
     def usage(
-        self, ordinal: int, logged: object, provider: str | None = None, disjoint: bool | None = None
+        self,
+        ordinal: int,
+        logged: object,
+        provider: str | None = None,
+        disjoint: bool | None = None,
+        model: str | None = None,
     ) -> Usage | None:
         """The counts of a usage object (arguments as in `normalise`); None where it has none, or only zeros.
 
         Agents log zeros for a call that ended before its counts arrived. A count that is no number is a reject.
         """
         try:
-            usage = normalise(as_dict(logged), provider, disjoint, self.meanings)
+            usage = normalise(as_dict(logged), provider, disjoint, self.meanings, model)
         except ValueError as error:
             self.reject(ordinal, str(error))
             return None

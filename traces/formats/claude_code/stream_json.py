@@ -15,7 +15,6 @@ from traces.transcripts.parts import PartMaker, as_dict, as_list, kind_of, secon
 from traces.transcripts.requests import records_of
 from traces.transcripts.turns import Thread, Turn
 from traces.usage.passes import passes
-from traces.usage.rules import normalise
 
 if TYPE_CHECKING:
     from traces.source.sources import Source
@@ -46,7 +45,7 @@ def sniff(head: Any, name: str) -> float:
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield the sessions and their requests."""
-    ledger = Ledger()
+    ledger = Ledger(context.meanings)
     stream = _Stream(PartMaker(context), ledger)
     for ordinal, event in objects(source, ledger):
         stream.event(ordinal, event)
@@ -104,12 +103,7 @@ class _Stream:
         tools: list[str],
         at_s: float | None,
     ) -> None:
-        try:
-            usage = normalise(as_dict(message.get("usage")), "anthropic", meanings=self.make.meanings)
-            several = passes(message.get("usage"))
-        except ValueError as error:
-            self.ledger.reject(ordinal, str(error))
-            usage, several = normalise(None), []
+        usage = self.ledger.usage(ordinal, message.get("usage"), "anthropic")
         name = text_of(message.get("id"))
         stop = text_of(message.get("stop_reason"))
         turn = self.turns.get(name or "")
@@ -121,8 +115,8 @@ class _Stream:
             known = {part.key for part in turn.reply}
             turn.reply += [part for part in parts if part.key not in known]
             turn.tools += tools
-        if any(usage[:5]):
-            turn.usage, turn.passes = usage, several
+        if usage is not None:
+            turn.usage, turn.passes = usage, passes(message.get("usage"))
         turn.model = text_of(message.get("model")) or turn.model
         turn.stop_reason = stop or turn.stop_reason
         turn.output_complete = turn.stop_reason is not None

@@ -17,7 +17,6 @@ from traces.transcripts.ledger import Ledger, objects, opening
 from traces.transcripts.parts import Part, PartMaker, as_dict, as_list, kind_of, plain, seconds, text_of
 from traces.transcripts.requests import records_of
 from traces.transcripts.turns import Branches, Thread
-from traces.usage.rules import Usage, normalise
 
 if TYPE_CHECKING:
     from traces.source.sources import Source
@@ -49,7 +48,7 @@ def sniff(head: Any, name: str) -> float:
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield the session and its requests, then what became of the other records."""
-    ledger = Ledger()
+    ledger = Ledger(context.meanings)
     threads = []
     for log in _logs(source, ledger):
         session = _Chat(context, ledger, log.head, source.name)
@@ -211,11 +210,7 @@ class _Chat:
 
     def _answer(self, ordinal: int, message: dict[str, Any], content: Any, at_s: float | None) -> None:
         thread, make = self.thread, self.make
-        usage: Usage | None = None
-        try:
-            usage = normalise(message.get("tokens") or message.get("usageMetadata"), meanings=make.meanings)
-        except ValueError as error:
-            self.ledger.reject(ordinal, str(error))
+        usage = self.ledger.usage(ordinal, message.get("tokens") or message.get("usageMetadata"))
         thoughts = [make.text("reasoning", plain(thought)) for thought in as_list(message.get("thoughts"))]
         told = make.content(content, "assistant")
         calls = [as_dict(call) for call in as_list(message.get("toolCalls"))]
@@ -226,7 +221,7 @@ class _Chat:
             f"{thread.key}:{ordinal}",
             ordinal,
             at_s,
-            usage=usage if usage is not None and any(usage[:5]) else None,
+            usage=usage,
             model=text_of(message.get("model")) or self.model,
             dedupe_key=f"gemini_cli:{thread.key}:{message['id']}" if thread.key and "id" in message else None,
         )

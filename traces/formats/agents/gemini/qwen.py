@@ -15,7 +15,6 @@ from traces.transcripts.ledger import Ledger, objects
 from traces.transcripts.parts import PartMaker, as_dict, kind_of, seconds, text_of
 from traces.transcripts.requests import records_of
 from traces.transcripts.turns import Branches, Thread
-from traces.usage.rules import Usage, normalise
 
 if TYPE_CHECKING:
     from traces.source.sources import Source
@@ -44,7 +43,7 @@ def sniff(head: Any, name: str) -> float:
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield the session and its requests."""
-    ledger = Ledger()
+    ledger = Ledger(context.meanings)
     make, thread, state = PartMaker(context), Thread("", NAME), _State()
     branches = Branches(thread)
     for ordinal, line in objects(source, ledger):
@@ -54,7 +53,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
         thread.started_s = at_s if thread.started_s is None else thread.started_s
         message = as_dict(line.get("message"))
         if state.open is not None and (kind != "assistant" or uuid != state.open):
-            _close(thread, state, ledger, make.meanings)
+            _close(thread, state, ledger)
             branches.leave(state.open)
             state.open = None
         if kind == "assistant" and uuid != state.open:
@@ -76,7 +75,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             ledger.ignore("record that is no part of a prompt")
         branches.leave(uuid)
     if state.open is not None:
-        _close(thread, state, ledger, make.meanings)
+        _close(thread, state, ledger)
     yield from records_of([thread], context, ledger, reports_usage=True)
 
 
@@ -93,16 +92,11 @@ class _State:
         self.open, self.ordinal, self.usage, self.model = name, ordinal, None, None
 
 
-def _close(thread: Thread, state: _State, ledger: Ledger, meanings: Any) -> None:
-    usage: Usage | None = None
-    try:
-        usage = normalise(as_dict(state.usage), meanings=meanings, model=state.model)
-    except ValueError as error:
-        ledger.reject(state.ordinal, str(error))
+def _close(thread: Thread, state: _State, ledger: Ledger) -> None:
     thread.close(
         f"{thread.key}:{state.ordinal}",
         state.ordinal,
-        usage=usage if usage is not None and any(usage[:5]) else None,
+        usage=ledger.usage(state.ordinal, state.usage, model=state.model),
         model=state.model,
         dedupe_key=None if str(state.open).startswith("line-") else f"qwen:{thread.key}:{state.open}",
     )

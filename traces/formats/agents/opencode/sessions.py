@@ -18,7 +18,6 @@ from traces.transcripts.ledger import Ledger, opening
 from traces.transcripts.parts import Part, PartMaker, as_dict, kind_of, plain, seconds, text_of
 from traces.transcripts.requests import requests_of
 from traces.transcripts.turns import Thread, Turn
-from traces.usage.rules import Usage, normalise
 
 if TYPE_CHECKING:
     from traces.source.sources import Source
@@ -66,7 +65,7 @@ def sniff(head: Any, name: str) -> float:
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield sessions and their requests."""
-    ledger = Ledger()
+    ledger = Ledger(context.meanings)
     files = stored(source, ledger)
     conversation = _Conversations(files, PartMaker(context), ledger)
     count = 0
@@ -215,7 +214,7 @@ class _Conversations:
         created: float | None,
         results: list[tuple[list[Any], float | None]],
     ) -> None:
-        info, usage = message.info, self._usage(step)
+        info, usage = message.info, self.ledger.usage(self.ordinal, step.get("tokens"))
         if not (thread.answered or usage):
             return
         error = text_of(as_dict(info.get("error")).get("name"))
@@ -237,14 +236,6 @@ class _Conversations:
         self.children = []
         for parts, at_s in results:
             thread.add_input(parts, at_s, "tool")
-
-    def _usage(self, step: dict[str, Any]) -> Usage | None:
-        try:
-            usage = normalise(as_dict(step.get("tokens")), meanings=self.make.meanings)
-        except ValueError as error:
-            self.ledger.reject(self.ordinal, str(error))
-            return None
-        return usage if any(usage[:5]) else None
 
 
 def _is_left_out(message: Message) -> bool:
