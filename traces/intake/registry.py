@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Mapping
 from typing import cast
 
+from traces.intake.refusals import refusal
 from traces.records import Reader
 from traces.source.sources import Head, Source
 
@@ -75,8 +75,6 @@ CERTAIN = 0.97
 """No two readers are this sure of one input, so the latest format is asked first and, if certain, alone."""
 _LATEST: list[str] = []
 
-_AGENTSVIEW = re.compile(rb'\s*\{\s*"schema_version"\s*:\s*\d+\s*,\s*"(?:database_id|pricing)"\s*:')
-
 
 class UnknownFormat(ValueError):
     """No such format, or no format that fits; the message lists what is known or what to do."""
@@ -92,28 +90,6 @@ def reader(name: str) -> Reader:
     if module is None:
         raise UnknownFormat(f"unknown format {name!r}. Known: {', '.join(sorted(READERS))}")
     return cast(Reader, importlib.import_module(module))
-
-
-def refusal(head: Head) -> str | None:
-    """Why an input is no trace and must not be read, or None."""
-    data = head.data
-    if not data.strip():
-        return "empty"
-    if data[:1] == b"\x80" and data[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
-        return (
-            "a Python pickle: reading it would run code. Convert it where it was made, "
-            "to JSONL with one request per line"
-        )
-    if data[:4] in (b"\x89PNG", b"\xff\xd8\xff\xe0", b"%PDF", b"\x7fELF", b"GIF8"):
-        return "not a trace (an image, a document or a program)"
-    if _AGENTSVIEW.match(data) and b'"cost_source"' in data:
-        return (
-            "an agentsview export: sums per session or day, no single calls. "
-            "Give the agents' own session files that it was made from"
-        )
-    if data[:4] == b"7z\xbc\xaf" or data[:6] == b"Rar!\x1a\x07" or data[257:262] == b"ustar":
-        return "an archive that is not read: give the folder, or a .zip"
-    return None
 
 
 def detect(source: Source, mapping: Mapping[str, str] | None = None) -> tuple[str, float]:

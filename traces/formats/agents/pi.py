@@ -37,6 +37,8 @@ _SESSION_TYPES = {"model_change", "thinking_level_change", "compaction", "branch
 def sniff(head: Any, name: str) -> float:
     """Sure of a session line followed by messages in pi's envelope."""
     records = [record for record in head.records if isinstance(record, dict)]
+    if records and all(_is_bare(record) for record in records):
+        return 0.9 if any("gitBranch" in record for record in records) else 0.6
     if not records or records[0].get("type") != "session" or "id" not in records[0]:
         return 0.0
     if "thinkingLevel" in records[0] or any(kind_of(record) in _SESSION_TYPES for record in records):
@@ -66,6 +68,12 @@ class _Session:
         self.drops_aborted = False
 
     def entry(self, ordinal: int, entry: dict[str, Any]) -> None:
+        """Take the next entry."""
+        if _is_bare(entry):
+            self.thread.key = self.thread.key or str(entry["sessionId"])
+            self.thread.agent = "command_code"
+            message = {**entry, "responseId": entry.get("id")}
+            entry = {"type": "message", "id": entry.get("id"), "timestamp": entry["timestamp"], "message": message}
         kind, at_s = kind_of(entry), seconds(entry.get("timestamp"))
         if kind == "session" and not self.entries:
             self.thread.key = text_of(entry.get("id")) or ""
@@ -154,3 +162,8 @@ class _Session:
             self.thread.inputs, self.thread.trigger = list(inputs), trigger
             return []
         return told.parts
+
+
+def _is_bare(entry: dict[str, Any]) -> bool:
+    """Whether an entry is a message without an envelope, as earlier versions of Command Code wrote them."""
+    return {"sessionId", "timestamp", "role", "content"} <= entry.keys() and not {"type", "uuid"} & entry.keys()

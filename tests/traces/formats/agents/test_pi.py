@@ -81,3 +81,19 @@ def test_command_code_has_usage_beside_the_message(tmp_path: Path) -> None:
     assert (read.column("input_tokens"), read.column("cache_read_tokens")) == ([27869, 35118], [7680, 34048])
     assert read.sessions["agent"].to_list() == ["command_code"]
     assert read.column("model") == ["moonshotai/Kimi-K3"] * 2
+
+
+def test_command_code_without_usage(tmp_path: Path) -> None:
+    def message(name: str, role: str, *content: dict[str, Any]) -> dict[str, Any]:
+        at = "2026-06-16T05:58:15.580Z"
+        return {"id": name, "sessionId": "s", "timestamp": at, "role": role, "content": [*content], "gitBranch": "main"}
+
+    text = {"type": "text", "text": "hello"}
+    call = {"type": "tool-call", "toolCallId": "t", "toolName": "shell_command", "input": {"command": "ls"}}
+    result = {"type": "tool-result", "toolCallId": "t", "output": {"type": "text", "value": "a.py"}}
+    log = [message("1", "user", text), message("2", "assistant", {"type": "reasoning", "text": "hm"}, call)]
+    log += [message("3", "tool", result), message("4", "assistant", text)]
+    read = Read(tmp_path, lines(tmp_path, "s.jsonl", *log))
+    assert (read.column("input_tokens"), read.column("work")) == ([None, None], ["execute", "other"])
+    assert read.column("trigger") == ["user", "tool"]
+    assert read.roles(1) == {"user", "reasoning", "assistant", "tool_result"}
