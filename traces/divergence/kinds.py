@@ -1,253 +1,286 @@
-"""What kind of change parts two prompts: by its shape, the roles of what differs and its words, kept without text.
+"""The kind of a change: one ordered table of tests. The first test that holds names the kind, without keeping any text.
 
-Shape comes first: what was put in, taken out or replaced, whether whole messages were, and whether the two prompts go
-on alike behind it. Words decide only where shape does not.
+Shape comes first: what was put in, taken out or replaced, whether whole messages were, and whether the two prompts are
+alike again after it. Words decide only where shape does not.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
-from traces.divergence.changes import (
-    changed_tools,
-    cleared,
-    described_kind,
-    first_lines_kind,
-    inserted_kind,
-    replaced_kind,
-    text_tools,
-)
-from traces.divergence.difference import difference
-from traces.divergence.inserts import begins_with_block, has_sections, is_block, is_reminder, is_summary
-from traces.divergence.layout import WINDOW_CHARS, bare, same_but_layout
-from traces.divergence.sides import Shape, Side, message_of
-from traces.divergence.tools import SCHEMA
-from traces.divergence.words import SPEAKER
+from traces.divergence import notes, whole_messages
+from traces.divergence.changes import CLEARED, DROPPED_MESSAGES, MODELS, Change
+from traces.divergence.notes import REASONING, SCHEMA, is_block, is_reminder, is_summary, same_but_layout
+from traces.divergence.shapes import Shape, Side, message_of
+from traces.divergence.values import is_clock, is_git_lines, is_nonce, is_place
 
-KINDS = (
-    "clock",
-    "nonce",
-    "working_directory",
-    "tool_schema",
-    "stripped_reasoning",
-    "reminder",
-    "image",
-    "whitespace",
-    "summary",
-)
-"""Clock or date · random id or nonce · working directory or git state · tool order or schema · reasoning that is no
-longer sent · injected reminder · image · whitespace or re-serialisation · summary."""
+KINDS = {
+    "clock": "a clock or date",
+    "nonce": "a random id or nonce",
+    "working_directory": "the working directory or what git says",
+    "tool_schema": "the order or the schemas of tools",
+    "stripped_reasoning": "reasoning that is no longer sent",
+    "reminder": "an injected reminder",
+    "image": "an image",
+    "whitespace": "whitespace or re-serialisation",
+    "summary": "a summary",
+}
+"""What is named by its words or roles, and what it means."""
 
-SHAPES = ("compaction", "edit")
-"""What is named by its shape alone: messages dropped and none in their place · other text in the place of some."""
+SHAPES = {
+    "compaction": "messages were dropped, and none stands in their place",
+    "edit": "other text stands in the place of some",
+}
+"""What is named by its shape alone."""
 
-DROPPED_MESSAGES = 3
-"""So many messages fewer are no single message taken out; of two a quarter of the prompt has to go with them."""
-
-PAIR_SHARE = 0.12
-"""Two messages that were dropped, where the prompt goes on with what stood behind them, had so much of its tokens."""
-
-FRESH_CHARS = 24
-"""A text in the place of dropped messages is at least as long."""
-
-
-SHORT_CHARS = 200
-"""A message that only asks for a summary, or says that one follows, is shorter."""
-
-_SPOKEN = re.compile(r"\A\W*(?:assistant|model|user)\n", re.IGNORECASE)
-_THOUGHT = re.compile(
-    r"\s*<(think|thinking|reasoning|thoughts?|scratchpad|analysis)>(.*?)</\1>\s*", re.IGNORECASE | re.DOTALL
-)
-
-SAME_CHARS = 60
-"""A message that goes on alike for so many characters besides whitespace is the same one."""
-
-LABEL_TAIL = 40
-"""So many characters alike at the end of a message say that it is the same one."""
+TURNS = 40
+"""Most characters that may stand both before a text that was put in and at its end."""
 
 
 def name_kind(before: Side, after: Side, shape: Shape) -> str | None:
     """Name the change from `before` (the earlier prompt) to `after`: of KINDS or SHAPES; None where nothing fits."""
-    if shape.compaction or after.role == "summary":
-        return "summary"
-    if "tools" in (before.role, after.role) or _tool_lines(before, after):
-        return (described_kind(before, after) if shape.resumed else None) or "tool_schema"
-    laid_out = same_but_layout(before.ahead[:WINDOW_CHARS], after.ahead[:WINDOW_CHARS], least=SAME_CHARS)
-    if not laid_out and text_tools(before, after):
-        return "tool_schema"
-    if shape.unreasoned or _unreasoned(before, after):
-        return "stripped_reasoning"
-    if (shape.dropped > 0 or not shape.resumed) and _other_summary(before, after):
-        return "summary"
-    alike = after.role == "image" or shape.resumed or shape.kept
-    if before.role == "image" and alike and shape.dropped < DROPPED_MESSAGES:
-        return "image"
-    if laid_out:
-        return "whitespace"
-    if shape.dropped > 0:
-        kind = first_lines_kind(before, after, named_only=True)
-        if kind is not None:
-            return kind
-    dropped = shape.dropped >= DROPPED_MESSAGES or (shape.dropped == 2 and shape.share >= 0.25)
-    if not shape.resumed and shape.dropped < DROPPED_MESSAGES and cleared(before, after):
-        return "edit"
-    if (dropped or (shape.dropped == 2 and shape.share >= PAIR_SHARE)) and shape.skips:
-        return "compaction"
-    if _summarised(before, after, shape):
-        return "summary"
-    if dropped and shape.kept and len(message_of(after)) >= FRESH_CHARS:
-        said = message_of(after)
-        return "compaction" if is_reminder(said) or is_block(said) or _answers(after) else "summary"
-    if shape.dropped <= 0 and same_but_layout(before.ahead[:WINDOW_CHARS], after.ahead[:WINDOW_CHARS], before.ends):
-        return "whitespace"
-    if _injected(before, after, shape):
-        return "reminder"
-    if before.text is None or after.text is None:
-        return _without_text(before, after, shape)
-    ended = None if shape.resumed else _ended(before, after)
-    if ended is not None:
-        before, after = ended
-    a, b = before.text or "", after.text or ""
-    found = difference(a, b)
-    if shape.resumed or ended is not None:
-        if found.low in (found.high_before, found.high_after):
-            kind = inserted_kind(before, after, shape)
-        else:
-            kind = replaced_kind(before, after)
-        return kind or ("edit" if shape.dropped <= 2 else "compaction" if after.text == "" else None)
-    if shape.kept and shape.dropped <= 0 and found.low in (found.high_before, found.high_after):
-        kind = inserted_kind(before, after, shape)
-        if kind is not None:
-            return kind
-    if same_but_layout(before.ahead[:WINDOW_CHARS], after.ahead[:WINDOW_CHARS], before.ends):
-        return "whitespace"
-    if shape.dropped <= 0 and (same_but_layout(a, b) or (before.ends and _blank_end(before, after))):
-        return "whitespace"
-    if shape.dropped <= 0 and shape.kept and changed_tools(before, after):
-        return "tool_schema"
-    return first_lines_kind(before, after) or ("edit" if shape.kept and shape.dropped <= 0 else None)
-
-
-def _summarised(before: Side, after: Side, shape: Shape) -> bool:
-    """Whether the later prompt tells a summary there: another one, not the same with a small change."""
-    if after.text == "" or not (is_summary(message_of(after)) or _titled(before, after)):
-        return False
-    if after.head.strip() and not before.head and not _titled(before, after):
-        return False  # the summary stood there before, and something was put behind it
-    if shape.resumed and shape.dropped <= 0 and same_but_layout(before.text or "", after.text or ""):
-        return False
-    if before.ends and same_but_layout(before.ahead[:WINDOW_CHARS], after.ahead[:WINDOW_CHARS], True):
-        return False
-    if not is_summary(message_of(before)) or shape.dropped > 0 or not shape.resumed or shape.whole:
-        return True
-    if is_summary(before.line) and is_summary(after.line):
-        return not difference(bare(before.text or ""), bare(after.text or "")).mostly
-    return not difference(*(bare(side.head + (side.text or "")) for side in (before, after))).mostly
-
-
-def _titled(before: Side, after: Side) -> bool:
-    """Whether the line that changed is a summary's title, from its start on."""
-    whole = difference(before.ahead, after.ahead).low < LABEL_TAIL and after.head[-1:] in ("", "\n")
-    return whole and after.role != "assistant" and is_summary(after.line)
-
-
-def _other_summary(before: Side, after: Side) -> bool:
-    """Whether a summary stands there, or in the message behind, that the earlier prompt has not further on."""
-    known = bare(before.head + before.ahead)
-    texts = [after.ahead] if _titled(before, after) else []
-    if not after.head.strip():  # else what the message begins with stood there before
-        texts.append(message_of(after))
-    if len(message_of(after)) < SHORT_CHARS and not after.head and after.role in ("user", "assistant", "unknown"):
-        said = [part for part in SPEAKER.split(after.ahead, maxsplit=3) if part.strip()]
-        texts.append(_SPOKEN.sub("", said[1]) if after.role == "unknown" and len(said) > 1 else after.following)
-    low = difference(before.ahead, after.ahead).low
-    behind = after.ahead[low:]
-    if behind.startswith("\n") and low <= len(after.line) + 1:  # at the end of what the message says anyway
-        texts.append(behind.lstrip())
-    if not after.head and after.role not in ("system", "unknown") and has_sections(after.ahead):
-        texts.append(after.ahead)
-    return any(is_summary(text) and bare(text)[:SHORT_CHARS] not in known for text in texts)
-
-
-def _unreasoned(before: Side, after: Side) -> bool:
-    """Whether the later prompt, of one text, goes on with what stands behind the earlier one's reasoning there."""
-    thought, left = _THOUGHT.match(before.ahead), _THOUGHT.match(after.ahead)
-    if thought is None or not thought[2].strip() or (left is not None and left[2].strip()):
-        return False
-    rest = before.ahead[thought.end() :], after.ahead[left.end() if left else 0 :]
-    said, now = (SPEAKER.split(text, maxsplit=1)[0] for text in rest)
-    return said.strip() == now.strip() != "" or same_but_layout(said, now)
-
-
-def _answers(side: Side) -> bool:
-    """Whether a model or a tool says what stands there: no summary that a harness puts in, but a kept message."""
-    if side.role != "unknown":
-        return side.role in ("assistant", "reasoning", "tool_result")
-    return re.match(r"[\W_]*(?:im_start\W+)?(?:assistant|model|ai|tool)\b", side.ahead, re.IGNORECASE) is not None
-
-
-def _injected(before: Side, after: Side, shape: Shape) -> bool:
-    """Whether a message more is a reminder, or one less was, whatever else changed right behind it."""
-    if shape.dropped not in (-1, 1) or before.head or after.head:
-        return False
-    more, less = (after, before) if shape.dropped < 0 else (before, after)
-    if more.role == "unknown":
-        said, other = message_of(more), message_of(less)
-        return not _answers(more) and (is_block(said) or (is_reminder(said) and not is_reminder(other)))
-    if more.role not in ("user", "system") or is_reminder(less.line):
-        return False
-    return is_reminder(more.line) or (begins_with_block(more.ahead) and not begins_with_block(less.ahead))
-
-
-def _ended(before: Side, after: Side) -> tuple[Side, Side] | None:
-    """The two sides where a prompt of one text ends with lines that the later one has no longer, or others for: what
-    was put behind its last message, or into its end, before the next one came."""
-    if before.role != "unknown" or not before.ends or SPEAKER.search(before.ahead):
-        return None
-    mark = SPEAKER.search(after.ahead)
-    if mark is None:
-        return None
-    a, b = before.ahead.rstrip(), after.ahead[: mark.start()].rstrip()
-    if a == b:
-        return None
-    if same_but_layout(a, b):
-        return before._replace(text=a, line=a), after._replace(text=b, line=b)
-    found = difference(a, b)
-    label = before.head + found.label
-    tail = len(a) - found.high_before
-    same = tail > LABEL_TAIL or 2 * (len(label) + tail) > len(before.head) + max(len(a), len(b))
-    if not label.strip() or not (same or label.endswith("\n") or all(c[:1] in ("", "\n") for c in found.changed)):
-        return None
-    return before._replace(text=a, line=a), after._replace(text=b, line=b)
-
-
-def _without_text(before: Side, after: Side, shape: Shape) -> str | None:
-    """The kind where a side is not known by its text: by the roles of what changed."""
-    changed = {side.role for side in (before, after) if side.text != ""}
-    sure = shape.resumed or (before.text is None and after.text is None) or changed == {"image"}
-    if not sure:
-        return None
-    if "image" in changed:
-        return "image"
-    if before.role == "reasoning" and before.text != "" and after.role != "reasoning":
-        return "stripped_reasoning"
-    if not shape.resumed:
-        return None
-    if before.text == "" and after.role in ("system", "user"):
-        return "reminder"
+    change = Change(before, after, shape)
+    for test in TESTS:
+        if test.stage and test.stage not in change.stages:
+            continue
+        subject = change.lines if test.stage else change
+        if test.holds(subject):
+            return test.kind(subject) if callable(test.kind) else test.kind
     return None
 
 
-def _tool_lines(before: Side, after: Side) -> bool:
-    """Whether both first lines are schemas of tools, changed or not, or the one that was put in or taken out is."""
-    lines = [side.line or side.ahead.split("\n", 1)[0] for side in (before, after)]
-    told = [bool(SCHEMA.search(line)) for line in lines]
-    within = bool(SCHEMA.search(before.head.rstrip().rsplit("\n", 1)[-1]))
-    return all(told) or any(
-        there and (within or other.text == "") for there, other in zip(told, (after, before), strict=True)
-    )
+# Tests of changed lines ----------------------------------------------------------------------------------------------
 
 
-def _blank_end(before: Side, after: Side) -> bool:
-    """Whether all that the earlier prompt has there is blank, and the later one goes on behind other blanks."""
-    return not before.ahead.strip() and after.ahead[:1].isspace() and before.ahead != ""
+def _images(c: Change) -> bool:
+    """An image was put in or taken out."""
+    marked = notes.IMAGE.search(c.extra[:200]) and not c.shape.whole
+    return "image" in (c.side.role, c.before.role) or bool(marked)
+
+
+def _reasoning(c: Change) -> bool:
+    """Reasoning was put in or taken out."""
+    return c.side.role == "reasoning" or bool(REASONING.search(c.extra[:200]))
+
+
+def _open_thought(c: Change) -> bool:
+    """What was taken out stood within reasoning."""
+    return not c.found.changed[1] and notes.in_thought(c.side.head + c.found.label)
+
+
+def _new_summary(c: Change) -> bool:
+    """What was put in begins as a summary does."""
+    new = c.found.changed[1] and c.side.role != "assistant" and is_summary(c.extra.lstrip())
+    return bool(new) and not is_summary(message_of(c.before))
+
+
+def _block(c: Change) -> bool:
+    """It is one tagged block that a harness puts in."""
+    of_harness = c.side.role in ("user", "tool_result", "system", "unknown")
+    return of_harness and any(map(is_block, _turns(c.found.label, c.extra)))
+
+
+def _turns(label: str, text: str) -> Iterator[str]:
+    """The ways to read a text that was put in: what it ends with may be what stands before it too."""
+    yield text
+    for _ in range(TURNS):
+        if not (label and text and label[-1] == text[-1]):
+            return
+        label, text = label[:-1], text[-1] + text[:-1]
+        yield text
+
+
+def _tool(c: Change) -> bool:
+    """It begins as a tool in a list of tools does."""
+    text = c.extra.lstrip("\n")
+    return c.side.role not in ("assistant", "tool_result") and notes.is_tool_line(text) and notes.is_tool(text)
+
+
+def _reminder(c: Change) -> bool:
+    """It is a reminder that stands on lines of its own or at the end of an input."""
+    begins = c.extra.startswith("\n") or (c.side.head + c.label)[-1:] in ("", "\n")
+    apart = c.alone or begins or (c.last and c.side.role in ("user", "tool_result"))
+    return apart and is_reminder(c.extra.lstrip("\n"))
+
+
+def _message(c: Change) -> bool:
+    """It is a whole message of a harness or a user."""
+    return c.shape.whole and bool(c.found.changed[1]) and c.side.role in ("user", "system")
+
+
+def _within_reminder(c: Change) -> bool:
+    """It lies within a reminder, and is no value."""
+    return c.inner_value is None and notes.in_reminder(c.side.role, c.side.head, c.label, c.found.changed)
+
+
+def _paragraph(c: Change) -> bool:
+    """It is a paragraph more at the end of an input, or one less."""
+    return c.side.role in ("user", "tool_result") and c.extra.startswith("\n") and c.last
+
+
+def _within_tools(c: Change) -> bool:
+    """It is a tool or lies in a list of tools, and is no value."""
+    if c.inner_value is not None or c.side.role in ("assistant", "tool_result"):
+        return False
+    return notes.is_tool(c.extra.lstrip("\n")) or notes.in_tools(c.side.head + c.label, c.side.ahead)
+
+
+def _git(c: Change) -> bool:
+    """It is what git says."""
+    return is_git_lines(*c.found.changed, c.side.head + c.label, c.side.role)
+
+
+def _schema(c: Change) -> bool:
+    """A change lies in the schema of a tool, on a line or written over many."""
+    before, after = c.before, c.after
+    if SCHEMA.search(before.line) and SCHEMA.search(after.line):
+        return True
+    inside = all(_JSON_LINE.match(side.line) for side in (before, after) if side.line.strip())
+    return inside and bool(SCHEMA.search(after.head)) and _JSON_LINE.match(after.head.splitlines()[-1]) is not None
+
+
+_JSON_LINE = re.compile(r'\s*["{}\[\]]')
+
+
+def _changed_tools(c: Change) -> bool:
+    """Tools that are written into the prompt changed."""
+    if c.after.role in MODELS:
+        return False
+    if notes.is_tool(c.before.ahead) and notes.is_tool(c.after.ahead):
+        return True
+    return notes.in_tools(c.after.head + c.found.label, c.after.ahead)
+
+
+def _lost_reasoning(c: Change) -> bool:
+    """Reasoning stood there, and none does now."""
+    gone, new = c.found.changed
+    of_role = c.before.role == "reasoning" and c.after.role != "reasoning"
+    return of_role or bool(REASONING.search(gone[:80]) and not REASONING.search(new))
+
+
+def _reminded(c: Change) -> bool:
+    """A change lies within a reminder, or one side is a reminder from its start and the other is none."""
+    if notes.in_reminder(c.after.role, c.after.head, c.found.label, c.found.changed):
+        return True
+    if c.after.role in MODELS or CLEARED.search(c.before.line):
+        return False
+    return is_reminder(c.before.line) != is_reminder(c.after.line) and not c.first_line.mostly
+
+
+def _few_or_nothing(c: Change) -> str | None:
+    return "edit" if c.shape.dropped <= 2 else "compaction" if c.after.text == "" else None
+
+
+def _blank_end(c: Change) -> bool:
+    """All that the earlier prompt has there is blank, and the later one continues after other blanks."""
+    before = c.before
+    return before.ends and not before.ahead.strip() and c.after.ahead[:1].isspace() and before.ahead != ""
+
+
+def _other_layout(c: Change) -> bool:
+    """The lines differ by their layout only."""
+    return c.shape.dropped <= 0 and (_texts_by_layout(c) or _blank_end(c))
+
+
+def _first_lines_kind(c: Change, named_only: bool = False) -> str | None:
+    """The kind where the two are not alike after the change: the later may just be another prompt, so the first lines
+    have to be alike for the most part, or to name what changed."""
+    before, after, found = c.before, c.after, c.first_line
+    if is_git_lines(before.line, after.line, after.head, after.role):
+        return "working_directory"
+    if found.low in (len(before.line), len(after.line)):
+        return None
+    if not found.label.strip():
+        return "clock" if is_clock(found) else None
+    if notes.is_image(found):
+        return "image"
+    if not (found.mostly or _NAMED.search(found.label[-200:]) or len(found.label) < 40):
+        return None
+    if is_clock(found):
+        return "clock"
+    if is_place(found, "tool_result" if named_only else after.role):
+        return "working_directory"
+    if is_nonce(found):
+        return "nonce"
+    return "tool_schema" if _schema(c) else None
+
+
+_NAMED = re.compile(r"[:=]\s*+\S*$")
+
+
+def _texts_by_layout(c: Change) -> bool:
+    """The changed lines differ by their layout only."""
+    return same_but_layout(c.before.text or "", c.after.text or "")
+
+
+class Test(NamedTuple):
+    """A test of a change.
+
+    Attributes:
+        kind: what it names, or a function that does.
+        holds: whether it does.
+        stage: empty: of whole messages; else of the changed lines where text was only put in or taken out (inserted),
+            where other text replaced it (replaced), where the prompts are alike again after the change (resumed, the
+            last resort of both), or where they are not (parted).
+    """
+
+    kind: str | Callable[[Change], str | None] | None
+    holds: Callable[[Change], bool]
+    stage: str = ""
+
+
+TESTS = (
+    Test("summary", lambda c: c.shape.compaction or c.after.role == "summary"),
+    Test(whole_messages.tools_or_value, whole_messages.tools),
+    Test("tool_schema", whole_messages.text_tools),
+    Test("stripped_reasoning", lambda c: c.shape.unreasoned or whole_messages.unreasoned(c)),
+    Test("summary", whole_messages.other_summary),
+    Test("image", whole_messages.image_gone),
+    Test("whitespace", lambda c: c.laid_out),
+    Test(
+        lambda c: _first_lines_kind(c, named_only=True),
+        lambda c: c.shape.dropped > 0 and _first_lines_kind(c, named_only=True) is not None,
+    ),
+    Test("edit", lambda c: not c.shape.resumed and c.shape.dropped < DROPPED_MESSAGES and c.cleared),
+    Test("compaction", whole_messages.fewer),
+    Test("summary", whole_messages.summarised),
+    Test(whole_messages.fresh_kind, whole_messages.fresh),
+    Test("whitespace", lambda c: c.shape.dropped <= 0 and same_but_layout(*c.windows, c.before.ends)),
+    Test("reminder", whole_messages.injected),
+    Test(whole_messages.unread_kind, whole_messages.unread),
+    Test("whitespace", lambda c: not c.extra.strip(), "inserted"),
+    Test("image", _images, "inserted"),
+    Test(
+        "stripped_reasoning", lambda c: c.side.role == "reasoning" or bool(REASONING.search(c.extra[:200])), "inserted"
+    ),
+    Test("whitespace", _texts_by_layout, "inserted"),
+    Test("summary", _new_summary, "inserted"),
+    Test("stripped_reasoning", _open_thought, "inserted"),
+    Test("reminder", _block, "inserted"),
+    Test("tool_schema", _tool, "inserted"),
+    Test("reminder", _reminder, "inserted"),
+    Test("reminder", _message, "inserted"),
+    Test("reminder", _within_reminder, "inserted"),
+    Test("reminder", _paragraph, "inserted"),
+    Test("tool_schema", _within_tools, "inserted"),
+    Test("tool_schema", lambda c: bool(SCHEMA.search(c.extra)) or _schema(c), "inserted"),
+    Test("working_directory", _git, "inserted"),
+    Test(lambda c: c.inner_value, lambda c: c.inner_value is not None, "inserted"),
+    Test("image", lambda c: "image" in (c.before.role, c.after.role), "replaced"),
+    Test("whitespace", _texts_by_layout, "replaced"),
+    Test("stripped_reasoning", _lost_reasoning, "replaced"),
+    Test("image", lambda c: notes.is_image(c.found), "replaced"),
+    Test(_few_or_nothing, lambda c: c.cleared, "replaced"),
+    Test(lambda c: c.value, lambda c: c.value is not None, "replaced"),
+    Test("tool_schema", lambda c: _schema(c) or _changed_tools(c), "replaced"),
+    Test("reminder", _reminded, "replaced"),
+    Test(_few_or_nothing, lambda c: True, "resumed"),
+    Test("whitespace", lambda c: same_but_layout(*c.windows, c.before.ends), "parted"),
+    Test("whitespace", _other_layout, "parted"),
+    Test("tool_schema", lambda c: c.shape.dropped <= 0 and c.shape.kept and _changed_tools(c), "parted"),
+    Test(_first_lines_kind, lambda c: _first_lines_kind(c) is not None, "parted"),
+    Test("edit", lambda c: c.shape.kept and c.shape.dropped <= 0, "parted"),
+)
+"""Tests in their order: the first that holds names the kind."""

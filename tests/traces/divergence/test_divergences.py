@@ -23,7 +23,7 @@ from analysis.why.edited.tree import changed_tree
 from analysis.why.matches import longest_matches
 from tests.references import naive
 from traces.divergence.kinds import name_kind
-from traces.divergence.sides import Shape, Side
+from traces.divergence.shapes import Shape, Side
 from traces.intake.ingest import Options, ingest
 
 CASE = naive.SHARED / "cases" / "23-volatile-header-diagnosis"
