@@ -42,7 +42,8 @@ def _check(grids: Grids) -> None:
         array = getattr(grids, name)
         if array.shape != shape:
             raise ValueError(f"{name} has the shape {array.shape}, not {shape}")
-        if not np.isfinite(array).all() or (array < 0).any():
+        overlap = name == "gap"  # a request may arrive before the one before it ends: its gap is below 0
+        if not np.isfinite(array).all() or (not overlap and (array < 0).any()):
             raise ValueError(f"{name} holds a number below 0 or none at all")
     if p < 2 or grids.levels[0] != 0 or grids.levels[-1] != 1 or (np.diff(grids.levels) <= 0).any():
         raise ValueError("levels do not ascend from 0 to 1")
