@@ -72,6 +72,19 @@ class Tally:
         for _, ordinal, reason in rejects:
             self._list(name, ordinal, reason)
 
+    def take_back(self, name: str, format_name: str, counts: Counter[str], notes: Counter[str]) -> None:
+        """An input that was read, and whose records another input turned out to hold; the file stays a read one."""
+        self.formats[format_name] -= 1
+        self.records.subtract(counts)
+        self.warnings.subtract(notes)
+        self.rejects = [reject for reject in self.rejects if reject["file"] != name]
+
+    def take_back_refusal(self, name: str, files: Counter[str]) -> None:
+        """A file that was refused, and that another input's reader has read."""
+        self.files.subtract(files)
+        self.files["read"] += 1
+        self.rejects = [reject for reject in self.rejects if reject["file"] != name]
+
     def late(self, rejects: list[tuple[str, int, str]]) -> None:
         """Requests (name of the input, ordinal, reason) that were counted as used and turned out to be unusable."""
         self.records["used"] -= len(rejects)
@@ -79,9 +92,14 @@ class Tally:
         for name, ordinal, reason in rejects:
             self._list(name, ordinal, reason)
 
-    def copies(self, count: int) -> None:
-        """Requests that turned out to be copies of calls that are counted elsewhere."""
-        moved = max(0, count)
+    def copies(self, count: int, by_fingerprint: int = 0) -> None:
+        """Requests that turned out to be copies of calls that are counted elsewhere, some by their fingerprint only."""
+        moved = min(max(0, count), self.records["used"])  # an earlier state of a file may have held more requests
+        if by_fingerprint > 0:
+            self.warnings[
+                f"{by_fingerprint:,} requests have the time, counts and text of a request in another file: they were "
+                "taken for its copies, as forks and resumes make them, and are counted once"
+            ] += 1
         self.records["duplicate"] += moved
         self.records["duplicate_copies"] += moved
         self.records["used"] -= moved
@@ -105,12 +123,12 @@ class Tally:
         units = used["time_unit"].drop_nulls().unique().to_list()
         tokenized = bool(used["tokenizer"].drop_nulls().len())
         warnings = self.usage.warnings()
-        warnings += [text if n == 1 else f"{text} (× {n:,})" for text, n in self.warnings.items()]
+        warnings += [text if n == 1 else f"{text} (× {n:,})" for text, n in self.warnings.items() if n > 0]
         if used.filter(pl.col("lengths") == "tokenizer").height:
             warnings.append(f"lengths counted with {tokenizer} are estimates where the model's own tokenizer differs")
         return {
             "dataset": "" if path is None else str(path),
-            "formats": dict(sorted(self.formats.items())),
+            "formats": {name: n for name, n in sorted(self.formats.items()) if n > 0},
             "files": dict(self.files),
             "records": {"read": sum(counts.values()), **counts},
             "requests": new.height,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import IO, cast
@@ -50,7 +50,7 @@ class Source:
         self._group: Mapping[str, Source] = {}
         self._claims: set[str] = set()
         self._hash: str | None = None
-        self._hash_reads = False
+        self._content_bytes = 0
         self._scratch: Path | None = None
         self.bytes_read = 0
         self.last_line = 0
@@ -66,20 +66,12 @@ class Source:
 
     def _raw(self) -> IO[bytes]:
         if self._entry is not None:
-            raw = self._entry.open(self.limits, self._damaged)
-        else:
-            raw = cast(IO[bytes], cast(Path, self._path).open("rb", buffering=0))
-        if self._hash_reads and self._hash is None:
-            return cast(IO[bytes], Hashed(raw, self._hashed))
-        return raw
-
-    def hash_while_reading(self) -> None:
-        """Take the digest from the next whole read instead of a pass of its own."""
-        self._hash_reads = not self.wal
+            return self._entry.open(self.limits, self._damaged)
+        return cast(IO[bytes], cast(Path, self._path).open("rb", buffering=0))
 
     def _hashed(self, digest: str, size: int) -> None:
-        if size == self.size:
-            self._hash = digest
+        if not self.wal:
+            self._hash, self._content_bytes = digest, size
 
     def _damaged(self, damage: Damage) -> None:
         self.damage = self.damage or damage
@@ -89,20 +81,46 @@ class Source:
 
     def open(self) -> IO[bytes]:
         """A stream of the content: unpacked by what its first bytes are, and text in UTF-8 without its mark."""
+        content = self._plain()
+        return content if self._hash is not None else cast(IO[bytes], Hashed(content, self._hashed))
+
+    def _plain(self) -> IO[bytes]:
         return as_utf8(unpacked(self._raw(), self.limits, self._damaged), self._marked)
 
     def digest(self) -> bytes:
-        """A fast 128-bit digest of the stored bytes (to be keyed before it is kept anywhere)."""
+        """A fast 128-bit digest of the content, unpacked and in UTF-8 (to be keyed before it is kept anywhere).
+
+        Whoever reads the content to its end has taken it; else it costs a pass of its own.
+        """
         if self._hash is None:
-            state = xxhash.xxh3_128()
-            self._hash_reads = False
+            state, size = xxhash.xxh3_128(), 0
             for part in (self, self.wal):
                 if part is not None:
-                    with part._raw() as raw:
-                        while chunk := raw.read(CHUNK_BYTES):
+                    with part._plain() as content:
+                        while chunk := content.read(CHUNK_BYTES):
                             state.update(chunk)
-            self._hash = state.hexdigest()
+                            size += len(chunk)
+            self._hash, self._content_bytes = state.hexdigest(), size
         return bytes.fromhex(self._hash)
+
+    @property
+    def content_bytes(self) -> int:
+        """Bytes of the content, unpacked and in UTF-8."""
+        if self._hash is None:
+            self.digest()
+        return self._content_bytes
+
+    def digests_at(self, sizes: Iterable[int]) -> dict[int, bytes]:
+        """Size -> the digest of that many first bytes of the content, for those of `sizes` that it has."""
+        state, at, found = xxhash.xxh3_128(), 0, {}
+        with self._plain() as content:
+            for size in sorted(set(sizes)):
+                while at < size and (chunk := content.read(min(size - at, CHUNK_BYTES))):
+                    state.update(chunk)
+                    at += len(chunk)
+                if at == size:
+                    found[size] = state.digest()
+        return found
 
     @property
     def wal(self) -> Source | None:
@@ -257,4 +275,4 @@ class Source:
     @property
     def claims(self) -> frozenset[str]:
         """The siblings that were claimed."""
-        return frozenset(self._claims)
+        return frozenset(name for name in self._claims if self._group[name] is not self)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from traces.records import ROLES, Piece, Prompt
 from traces.tree.blocks import Added, parse_ids, units_of
-from traces.tree.prefixes import LEAF_BASE, REPLY_BASE, ROOT_BASE, VIRTUAL, Batch
+from traces.tree.insertion import LEAF_BASE, REPLY_BASE, ROOT_BASE, Batch
+from traces.tree.nodes import VIRTUAL
 
 ROLE_CODES = {role: code for code, role in enumerate(ROLES)}
 

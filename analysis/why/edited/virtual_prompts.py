@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from traces.tree.prefixes import LEAF_BASE, ROOT_BASE, VIRTUAL, Batch
+from traces.tree.insertion import LEAF_BASE, ROOT_BASE, Batch
+from traces.tree.nodes import VIRTUAL
 
 Rows = NDArray[np.int64]
 

@@ -27,7 +27,7 @@ def _tables(*requests: Request) -> dict[str, list[tuple[object, ...]]]:
     builder.begin("name", "test")
     builder.take(requests)
     builder.end()
-    tables, _, _ = finish(builder)
+    tables = finish(builder).tables
     return {name: table.rows() for name, table in tables.items()} | {"columns": [tuple(tables["divergences"].columns)]}
 
 

@@ -6,6 +6,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from traces.source.limits import MOST_TOKENS
 from traces.text.kept_texts import KeptTexts
 from traces.tree.batches import BlockRow, PieceRow, block_batch, piece_batch
 from traces.tree.blocks import KnownTexts
+from traces.tree.insertion import Content
 from traces.tree.prefixes import PrefixTree
 from traces.usage.findings import Findings
 
@@ -41,6 +43,10 @@ class Builder:
         self.leaf = np.full(0, -1, np.int64)
         self.full = np.full(0, -1, np.int64)
         self.reply = np.full(0, -1, np.int64)
+        self.content = Content.of(0)
+        self.replaced = 0  # requests of earlier generations that were left out since their input has a successor
+        self.passed_over: set[str] = set()  # keyed digests of files that no reader takes, beside files that one took
+        self.withdrawn: set[str] = set()  # labels of inputs of this run that turned out to be part of another
         self.rows = 0
         self.first_new_row = 0
         self.requests = RequestRows()
@@ -76,6 +82,7 @@ class Builder:
         self.evidence: list[Evidence] = []  # what this input showed of its usage figures
         self.skipped: Counter[str] = Counter()  # why records of this input are no requests
         self.tokenizer = tokenizer
+        self._stem = PurePosixPath(name).name.partition(".")[0] or name
         self._scope = "dataset" if scope == "dataset" or (one_trace and scope == "trace") else self.input.label
         self._space_name = "one-trace" if one_trace else self.input.label
         self._time_unit = time_unit
@@ -115,8 +122,8 @@ class Builder:
             if self.requests.waiting + len(self._pending) >= FLUSH_ROWS:
                 self.flush()
 
-    def end(self, digest: str = "") -> Counts:
-        """Finish the current input, whose content has the keyed `digest`; return what became of its records.
+    def end(self, **identity: Any) -> Counts:
+        """Finish the current input, with fields of `Input` that are known now; return what became of its records.
 
         Inputs of few requests wait for each other, since a batch costs about the same whatever it holds.
         """
@@ -124,7 +131,7 @@ class Builder:
             self.flush()
         elif self._pending:
             self._hand_on(told=True)
-        self.input = self.inputs[-1] = self.input._replace(digest=digest)
+        self.input = self.inputs[-1] = self.input._replace(**identity)
         for session, key in self._spawned:
             if key in self._rows:
                 session["spawn_row"] = self._rows[key]
@@ -140,6 +147,16 @@ class Builder:
             ] += 1
         return self.counts
 
+    def succeed(self, label: str, by: str, withdraw: bool = False) -> None:
+        """Let the input `by` stand for the input `label`, all of whose records it has.
+
+        With `withdraw` the requests of `label` never were: it was read in this run before its owner claimed it.
+        """
+        at = next(at for at, one in enumerate(self.inputs) if one.label == label)
+        self.inputs[at] = self.inputs[at]._replace(successor=by)
+        if withdraw:
+            self.withdrawn.add(label)
+
     def session_id(self, key: str, scope: str | None = None) -> int:
         """The id of the session `key` of the current input."""
         hashed = self.digest(f"{scope or self._scope}|{key}")
@@ -147,7 +164,10 @@ class Builder:
         if found is None:
             found = len(self.sessions)
             self.session_ids[hashed] = found
-            self.sessions.append({"key": hashed, "input_label": self.input.label})
+            own = self.digest(key)
+            self.sessions.append(
+                {"key": hashed, "input_label": self.input.label, "own": own, "from_name": self._stem in key}
+            )
         return found
 
     def _session(self, session: Session) -> None:
@@ -281,15 +301,16 @@ class Builder:
                 grown = np.full(size, -1, np.int64)
                 grown[: getattr(self, name).size] = getattr(self, name)
                 setattr(self, name, grown)
+            self.content = self.content.grown(size)
         bad: set[int] = set()
         if self._blocks:
             batch, fine = block_batch(self._blocks, self.digest, self._secret)
             if not fine.all():
                 bad = {b.row for b, ok in zip(self._blocks, fine, strict=True) if not ok}
                 self._known.clear()
-            self.tree.insert(batch, self.leaf, self.full, self.reply)
+            self.tree.insert(batch, self.leaf, self.full, self.reply, self.content)
         if self._pieces:
-            self.tree.insert(piece_batch(self._pieces), self.leaf, self.full, self.reply)
+            self.tree.insert(piece_batch(self._pieces), self.leaf, self.full, self.reply, self.content)
         self.requests.flush(bad)
         self._blocks, self._pieces = [], []
 
@@ -313,7 +334,8 @@ class Builder:
             prefix_id=_null_below(leaf, leaf),
             prefix_tokens=_null_below(leaf, end[np.maximum(leaf, 0)]),
             output_prefix_id=_null_below(reply, reply),
-        )
+            content=pl.Series(self.content.call[rows] if rows.size else np.zeros(0, np.uint64)),
+        ).with_columns(content=pl.when(pl.col("prompt_completeness") != "lengths").then("content").otherwise(0))
 
 
 def _null_below(key: NDArray[np.int64], value: NDArray[np.int64]) -> pl.Series:

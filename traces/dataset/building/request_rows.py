@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -14,14 +14,39 @@ Row = tuple[int, int | None, int, Request]
 """(row, session, source, request)"""
 
 
+class Claim(NamedTuple):
+    """A file that the reader of another one read beside it: its path from there, and its content as in `Input`."""
+
+    path: str
+    digest: str
+    size: int
+    start: str
+
+
 class Input(NamedTuple):
-    """One input of the dataset. `name` is private; `label` stands for it everywhere else."""
+    """One input of the dataset. `name` is private; `label` stands for it everywhere else.
+
+    digest, size, start: of its content, the keyed digest, the bytes, and the keyed digest of its first bytes
+    (traces.intake.known_files). claims: the files that its reader read beside it. successor: the label of the input
+    that holds everything this one held, so that this one's requests no longer count. alone: its reader looks for files
+    beside it, and none were given.
+    """
 
     label: str
     name: str
     digest: str
     format: str
-    origin_us: int | None = None  # of the trace's own clock, where its zero is unknown
+    size: int = 0
+    start: str = ""
+    claims: tuple[Claim, ...] = ()
+    successor: str | None = None
+    alone: bool = False
+
+    @classmethod
+    def restored(cls, values: list[Any]) -> Input:
+        """The input that was written as a list of JSON values."""
+        made = cls(*values)
+        return made._replace(claims=tuple(Claim(*claim) for claim in made.claims))
 
 
 class Counts(Counter[str]):

@@ -1,55 +1,51 @@
-"""A finished builder to the dataset's tables, and back when a dataset is appended to."""
+"""A builder's records as the tables of a dataset."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from traces.dataset.building.appending import private_files, session_state
 from traces.dataset.building.builder import Builder
+from traces.dataset.building.copies import owners
 from traces.dataset.building.request_rows import Input
-from traces.dataset.layout import Dataset
-from traces.dataset.paths import NotADataset
+from traces.dataset.building.successions import successions
 from traces.dataset.table_checks import leads_back
-from traces.dataset.writing import check_private
-from traces.digests import KeyedDigest
 from traces.divergence.tables import divergence_table
 from traces.records import ROLES
 from traces.schema import PREFIXES, REJECTS, REQUESTS, SESSIONS, SOURCES, polars_schema
 from traces.tree.continuations import full_depths, infer_sessions
-from traces.tree.prefixes import VIRTUAL, Nodes, PrefixTree
-from traces.usage.findings import Findings
+from traces.tree.prefixes import PrefixTree
 
 TEXT_TOLERANCE_TOKENS = 16
 """What stands for a native block where the unit is a token."""
 
-_SESSION_FIELDS = {
-    "key": pl.UInt64,
-    "parent_key": pl.UInt64,
-    "forked_from_key": pl.UInt64,
-    "spawn_key": pl.UInt64,
-    "spawn_row": pl.Int64,
-    "session_source": pl.String,
-    "input_label": pl.String,
-    "agent": pl.String,
-    "agent_version": pl.String,
-    "role": pl.String,
-    "started_at_us": pl.Int64,
-    "head_tokens": pl.Int64,
-}
+
+class Finished(NamedTuple):
+    """A dataset's tables and private files, and how many requests were left out as copies of others in all ingests.
+
+    `by_fingerprint` of them had ids of their own, or none (traces.dataset.building.copies).
+    """
+
+    tables: dict[str, pl.DataFrame]
+    private: dict[str, Any]
+    copies: int
+    by_fingerprint: int
 
 
-def finish(builder: Builder) -> tuple[dict[str, pl.DataFrame], dict[str, Any], int]:
-    """Return (tables, private files, number of copies left out)."""
-    rows = builder.all_rows()
-    owners, forks = _owners(builder, rows)
-    if owners.all():
-        copies = rows.clear()
-    else:
-        copies, rows = rows.filter(pl.Series(~owners)), rows.filter(pl.Series(owners))
+def finish(builder: Builder) -> Finished:
+    """The tables of what the builder has taken so far; it can take more afterwards."""
+    every = builder.all_rows()
+    for label, successor in successions(_standing(builder, every), builder.inputs, builder.sessions).items():
+        builder.succeed(label, successor)
+    standing = _standing(builder, every)
+    owner, forks, by_fingerprint = owners(
+        builder.copies, standing, builder.inputs, [s.get("started_at_us") for s in builder.sessions]
+    )
+    rows, copies = standing.filter(pl.Series(owner)), standing.filter(pl.Series(~owner))
+    replaced = builder.replaced + every.height - standing.height - _withdrawn(builder, every)
     order_of = input_order(builder.inputs)
     rows = rows.with_columns(
         input_order=pl.col("input_label").replace_strict(order_of, return_dtype=pl.Int64, default=0),
@@ -72,62 +68,31 @@ def finish(builder: Builder) -> tuple[dict[str, pl.DataFrame], dict[str, Any], i
         "requests": requests.cast(polars_schema(REQUESTS)),
         "prefixes": _prefixes(builder.tree),
         "divergences": _divergences(builder, rows),
-        "rejects": pl.DataFrame(
-            [*builder.requests.rejects, *builder.requests.late], schema=polars_schema(REJECTS), orient="row"
-        ),
+        "rejects": pl.DataFrame(_rejects(builder), schema=polars_schema(REJECTS), orient="row"),
     }
-    return tables, _private(builder, copies, rows), copies.height
+    private = private_files(builder, copies, rows, replaced)
+    return Finished(tables, private, copies.height + replaced, by_fingerprint)
+
+
+def _standing(builder: Builder, every: pl.DataFrame) -> pl.DataFrame:
+    """The requests of inputs that have no successor."""
+    gone = [i.label for i in builder.inputs if i.successor is not None]
+    return every.filter(~pl.col("input_label").is_in(gone)) if gone else every
+
+
+def _withdrawn(builder: Builder, every: pl.DataFrame) -> int:
+    return every.filter(pl.col("input_label").is_in(builder.withdrawn)).height if builder.withdrawn else 0
+
+
+def _rejects(builder: Builder) -> list[tuple[str, int, str]]:
+    gone = {i.label for i in builder.inputs if i.successor is not None}
+    return [reject for reject in (*builder.requests.rejects, *builder.requests.late) if reject[0] not in gone]
 
 
 def input_order(inputs: list[Input]) -> dict[str, int]:
     """Place of each input's label when inputs are sorted by name."""
     ranked = sorted(inputs, key=lambda i: (i.name, i.digest))
     return {i.label: place for place, i in enumerate(ranked)}
-
-
-def _owners(builder: Builder, rows: pl.DataFrame) -> tuple[NDArray[np.bool_], dict[int, int]]:
-    """True for the one row of each call that counts: the smallest (rank, input name, ordinal).
-
-    And for each session that logged calls again which belong to another: that session (its history was copied).
-    """
-    ids = rows["request_id"].to_numpy()
-    owner = np.ones(ids.size, dtype=bool)
-    repeated = list(builder.copies.repeated())
-    if not repeated:
-        return owner, {}
-    places = np.flatnonzero(np.isin(ids, [row for row, _, _ in repeated])).tolist()
-    place = {int(ids[i]): i for i in places}
-    names = {i.label: (i.name, i.digest) for i in builder.inputs}
-    labels = dict(zip(places, rows["input_label"].gather(places), strict=True))
-    ordinals = dict(zip(places, rows["record_ordinal"].gather(places), strict=True))
-    best: dict[int, tuple[Any, int]] = {}
-    lost: list[tuple[int, int]] = []
-    for row, digest, rank in repeated:
-        i = place.get(row)
-        if i is None:
-            continue
-        bid = (_comparable(rank), names[labels[i]], ordinals[i])
-        held = best.get(digest)
-        if held is None or bid < held[0]:
-            if held is not None:
-                owner[held[1]] = False
-                lost.append((held[1], digest))
-            best[digest] = (bid, i)
-        else:
-            owner[i] = False
-            lost.append((i, digest))
-    sessions = dict(zip(places, rows["session_id"].gather(places), strict=True))
-    forks: dict[int, int] = {}
-    for i, digest in lost:
-        copied, original = sessions[i], sessions[best[digest][1]]
-        if copied is not None and original is not None and copied != original:
-            forks.setdefault(copied, original)
-    return owner, forks
-
-
-def _comparable(rank: Any) -> tuple[Any, ...]:
-    """Ranks may hold None and numbers or text: None comes last, types never meet."""
-    return tuple((2, "") if r is None else (1, r) if isinstance(r, str) else (0, r) for r in rank)
 
 
 def _with_inferred_sessions(builder: Builder, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -191,20 +156,8 @@ def _sources(builder: Builder) -> pl.DataFrame:
     return pl.DataFrame(data, schema={n: polars_schema(SOURCES)[n] for n in names}, orient="row")
 
 
-def _session_state(builder: Builder) -> pl.DataFrame:
-    columns = {name: [s.get(name) for s in builder.sessions] for name in _SESSION_FIELDS}
-    open_keys = {
-        i: s["spawn_key"] for i, s in enumerate(builder.sessions) if "spawn_key" in s and s.get("spawn_row") is None
-    }
-    named = builder.named_rows(set(open_keys.values())) if open_keys else {}
-    for i, key in open_keys.items():
-        columns["spawn_row"][i] = named.get(key)
-    frame = pl.DataFrame(columns, schema=_SESSION_FIELDS)
-    return frame.with_row_index("session_id").with_columns(pl.col("session_id").cast(pl.Int64))
-
-
 def _sessions(builder: Builder, rows: pl.DataFrame, inferred: pl.DataFrame, forks: dict[int, int]) -> pl.DataFrame:
-    state = _session_state(builder)
+    state = session_state(builder, rows)
     ids = state.select("key", "session_id")
     first = rows.group_by("session_id", maintain_order=True).agg(
         pl.col("source_id").first(), pl.col("started_at").min()
@@ -250,143 +203,3 @@ def _prefixes(tree: PrefixTree) -> pl.DataFrame:
         },
         schema=polars_schema(PREFIXES),
     )
-
-
-# what appending needs ------------------------------------------------------------------------------------------
-
-
-def _private(builder: Builder, copies: pl.DataFrame, rows: pl.DataFrame) -> dict[str, Any]:
-    tree = builder.tree
-    columns = tree.columns()
-    native = rows.select("request_id", "session_id", "arrival_us", "wall").join(
-        _native_sessions(builder), on="session_id", how="left", maintain_order="left"
-    )
-    times = native.select("request_id", "arrival_us", "wall", named_session="native")
-    named_rows, digests = builder.copies.columns()
-    texts: dict[int, str] = {}  # by identity: equal ranks in a row are one object
-    for rank in builder.copies.ranks:
-        if id(rank) not in texts:
-            texts[id(rank)] = _rank_text(rank)
-    ranks = pl.Series([texts[id(rank)] for rank in builder.copies.ranks], dtype=pl.String)
-    dedupe = {"request_id": named_rows, "digest": digests, "rank": ranks}
-    return {
-        "key": builder.digest.key,
-        "units.bin": tree.pool(),
-        "nodes.parquet": pl.DataFrame({n: columns[n] for n in ("per_unit", "offset", "value", "space", "role")}),
-        "times.parquet": times,
-        "copies.parquet": copies,
-        "sessions.parquet": _session_state(builder),
-        "dedupe.parquet": pl.DataFrame(dedupe, schema={"request_id": pl.Int64, "digest": pl.UInt64, "rank": pl.String}),
-        "state.json": {
-            "inputs": [list(i) for i in builder.inputs],
-            "spaces": builder.spaces,
-            "origins": builder.requests.origins,
-            "rows": builder.rows,
-            "usage": builder.usage.state(),
-        },
-    }
-
-
-def _native_sessions(builder: Builder) -> pl.DataFrame:
-    ids = np.arange(len(builder.sessions), dtype=np.int64)
-    return pl.DataFrame({"session_id": ids, "native": np.ones(ids.size, dtype=bool)})
-
-
-def _rank_text(rank: tuple[Any, ...]) -> str:
-    import orjson
-
-    return orjson.dumps(list(rank)).decode()
-
-
-def restore(dataset: Dataset) -> Builder:
-    """The builder that wrote `dataset`, ready for more inputs.
-
-    Raises:
-        NotADataset: if private/ is not there (a bundle cannot be appended to) or is damaged.
-    """
-    check_private(dataset)
-    try:
-        return _restored(dataset)
-    except (OSError, ValueError, TypeError, LookupError, pl.exceptions.PolarsError) as error:
-        if isinstance(error, NotADataset):
-            raise
-        raise NotADataset(
-            f"{dataset.name}: private/ is not valid ({type(error).__name__}), so nothing can be appended; "
-            "ingest all inputs again into a new dataset"
-        ) from None
-
-
-class _State(msgspec.Struct):
-    inputs: list[tuple[str, str, str, str, int | None]]
-    spaces: dict[str, int]
-    origins: dict[str, int]
-    rows: int
-    usage: Any = None
-
-
-def _check_nodes(columns: dict[str, NDArray[Any]], pool: NDArray[np.uint64]) -> None:
-    """Compiled code follows these without bounds checks.
-
-    Raises:
-        ValueError: where a run is not inside the pool, or not of whole units.
-    """
-    length = columns["end"] - columns["start"]
-    unit, offset = columns["per_unit"].astype(np.int64), columns["offset"].astype(np.int64)
-    units = length[1:] // np.maximum(unit[1:], 1)
-    whole = (unit[1:] > 0).all() and (length[1:] % np.maximum(unit[1:], 1) == 0).all()
-    inner = ((offset[1:] == VIRTUAL) | ((offset[1:] >= 0) & (offset[1:] <= pool.size - units))).all()
-    if not whole or not inner or not ((columns["role"] >= 0) & (columns["role"] < len(ROLES))).all():
-        raise ValueError("nodes.parquet")
-
-
-def _restored(dataset: Dataset) -> Builder:
-    import orjson
-
-    def frame(name: str) -> pl.DataFrame:
-        return pl.read_parquet(dataset.private_file(name), glob=False)
-
-    state = msgspec.json.decode(dataset.private_file("state.json").read_bytes(), type=_State)
-    builder = Builder(KeyedDigest(dataset.private_file("key").read_bytes()))
-    prefixes = dataset.read("prefixes")
-    nodes = frame("nodes.parquet")
-    pool = np.fromfile(dataset.private_file("units.bin"), np.uint64)
-    columns = {
-        "parent": prefixes["parent_id"].fill_null(-1).to_numpy(),
-        "start": prefixes["start_token"].to_numpy(),
-        "end": prefixes["end_token"].to_numpy(),
-        **{name: nodes[name].to_numpy() for name in ("per_unit", "offset", "value", "space", "role")},
-    }
-    _check_nodes(columns, pool)
-    builder.tree = PrefixTree.restore({name: columns[name] for name in Nodes._fields[:8]}, pool)
-    rows = dataset.read("requests").drop("turn", "arrival_s", "started_at")
-    times = frame("times.parquet")
-    rows = rows.join(times, on="request_id", how="left", maintain_order="left").with_columns(
-        session_id=pl.when("named_session").then("session_id")
-    )
-    copies = frame("copies.parquet")
-    both = pl.concat([rows.drop("named_session"), copies], how="diagonal_relaxed").sort("request_id")
-    builder.rows = builder.first_new_row = state.rows
-    size = max(1, builder.rows)
-    if both["request_id"].is_duplicated().any() or not both["request_id"].is_between(0, size - 1).all():
-        raise ValueError("copies.parquet")
-    for name, column in (("leaf", "prefix_id"), ("reply", "output_prefix_id")):
-        values = np.full(size, -1, np.int64)
-        values[both["request_id"].to_numpy()] = both[column].fill_null(-1).to_numpy()
-        if not both[column].drop_nulls().is_between(0, prefixes.height - 1).all():
-            raise ValueError("copies.parquet")
-        setattr(builder, name, values)
-    builder.full = builder.leaf.copy()
-    builder.requests.frames = [both.drop("prefix_id", "prefix_tokens", "output_prefix_id")]
-    builder.inputs = [Input(*i) for i in state.inputs]
-    builder.spaces, builder.requests.origins = state.spaces, state.origins
-    builder.sources = [tuple(row[1:-1]) for row in dataset.read("sources").rows()]
-    builder.usage = Findings(state.usage)
-    builder.requests.rejects = dataset.read("rejects").rows()
-    builder.named = dataset.read("divergences")
-    sessions = frame("sessions.parquet").drop("session_id")
-    builder.sessions = [{k: v for k, v in row.items() if v is not None} for row in sessions.to_dicts()]
-    builder.session_ids = {s["key"]: i for i, s in enumerate(builder.sessions)}
-    dedupe = frame("dedupe.parquet")
-    for row, digest, rank in dedupe.rows():
-        builder.copies.add(row, digest, tuple(orjson.loads(rank)))
-    return builder
