@@ -10,6 +10,7 @@ from traces.calls.model_calls import text_of
 from traces.source.sources import parse_json
 
 _USAGE = ("gen_ai.usage.", "llm.token_count.")
+_AI_SDK = "ai.usage."
 _LEGACY = {
     "gen_ai.system.message": "system",
     "gen_ai.user.message": "user",
@@ -23,7 +24,8 @@ MAX_INDEX = 100_000
 def usage_attributes(attributes: Mapping[str, Any]) -> dict[str, Any] | None:
     """The usage among attributes, by its own names; None where there is none."""
     found = {name: value for name, value in attributes.items() if name.startswith(_USAGE) and value is not None}
-    return found or None
+    own = {name[len(_AI_SDK) :]: value for name, value in attributes.items() if name.startswith(_AI_SDK)}
+    return own if len(own) > len(found) else found or None  # the AI SDK's own names say more, cached tokens too
 
 
 def content_of(

@@ -137,7 +137,7 @@ def described(span: Span) -> Described:
         body,
         answer,
         usage_attributes(at),
-        text_of(at, "gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system"),
+        text_of(at, "gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system", "ai.model.provider"),
         text_of(at, "gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "ai.model.id"),
         number_of(at, *_FIRST_TOKEN_S),
         text_of(at, "gen_ai.response.id"),

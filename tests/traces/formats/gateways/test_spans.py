@@ -242,3 +242,27 @@ def test_loose_spans_as_phoenix_hands_them_out(tmp_path: Path) -> None:
     receipt, table = read(tmp_path, file)
     assert receipt["formats"] == {"otlp": 1}
     assert sorted(table["input_tokens"].to_list()) == [8, 9]
+
+
+def test_spans_of_the_ai_sdk_by_its_own_names(tmp_path: Path) -> None:
+    def span(name: str, above: str | None, operation: str, **usage: int) -> dict[str, Any]:
+        names = {f"ai.usage.{field}": count for field, count in usage.items()}
+        message = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
+        asked = {"ai.prompt.messages": json.dumps(message), "ai.response.text": "hello", "ai.model.id": "gpt-5"}
+        times = {"startTime": "2026-01-01T00:00:00Z", "endTime": "2026-01-01T00:00:05Z"}
+        attributes = {"ai.operationId": operation, "ai.model.provider": "openai.chat", **asked, **names}
+        return {
+            "traceId": "t",
+            "spanId": name,
+            "parentSpanId": above,
+            "name": operation,
+            **times,
+            "attributes": attributes,
+        }
+
+    outer = span("a", None, "ai.generateText", inputTokens=100, outputTokens=10)
+    call = span("b", "a", "ai.generateText.doGenerate", inputTokens=100, cachedInputTokens=60, outputTokens=10)
+    receipt, table = read(tmp_path, lines(tmp_path / "spans.jsonl", [outer, call]))
+    assert receipt["formats"] == {"otel_flat": 1}
+    figures = table.select("input_tokens", "cache_read_tokens", "output_tokens").rows()
+    assert figures == [(100, 60, 10)]

@@ -26,9 +26,9 @@ def sniff(head: Head, name: str) -> float:
     start = head.data[: 1 << 15]
     if b"resourceSpans" in start or b'"attributes"' not in start:
         return 0.0
-    spans = b'"spans"' in start or b'"span_id"' in start
+    spans = any(mark in start for mark in (b'"spans"', b'"span_id"', b'"spanId"'))
     if spans and (b'"start_time"' in start or b'"startTime"' in start):
-        marks = b"gen_ai." in head.data or b"traceloop." in head.data
+        marks = any(mark in head.data for mark in (b"gen_ai.", b"traceloop.", b'"ai.operationId"'))
         return 0.9 if marks and b'"span_kind"' not in start and b"openinference" not in start else 0.0
     return 0.0
 
