@@ -57,7 +57,7 @@ def closed_loop(
         ValueError: arrival times are unknown, or the population is below 1.
     """
     if len(arrival_s) and np.isnan(arrival_s).any():
-        raise ValueError("a closed loop needs arrival times: choose an arrival model (--arrivals)")
+        raise ValueError("a closed loop needs arrival times: choose an arrival model")
     if population is not None and population < 1:
         raise ValueError(f"a closed loop of {population} sessions is empty; give at least 1")
     grouped = np.argsort(chain, kind="stable")

@@ -35,7 +35,7 @@ def routed_trace(warehouse: Warehouse, question: Question) -> Routed:
     """
     own_definition(question, "route")
     if question.window != "all" or question.where:
-        raise BadQuestion("replicas serve the whole trace: route takes no --window and no --where")
+        raise BadQuestion("replicas serve the whole trace: a window or a filter cannot be asked for", "window")
     prepared = warehouse.prepare(question)
     arrived = warehouse.arrived(question.arrivals)
     if arrived.unanchored:

@@ -66,7 +66,7 @@ def replay(trace: Trace, cell: Cell) -> Replay:
     if chosen.needs_load and cell.service == "instant":
         raise ValueError(
             f"{cell.policy} decides by requests in flight and means nothing where service takes no time:"
-            " choose --service recorded or model"
+            " choose the service recorded or model"
         )
     order = np.asarray(trace.order, np.int64)
     session, names, sessions_known = _sessions(trace)
@@ -150,7 +150,7 @@ def _arrivals(
     if cell.loop == "closed":
         chain = session if trace.chain is None else np.asarray(trace.chain, np.int64)[order]
         if not times_known:
-            raise ValueError("a closed loop needs arrival times: choose an arrival model (--arrivals)")
+            raise ValueError("a closed loop needs arrival times: choose an arrival model")
         when = closed_loop(chain, arrival, duration, cell.population)
     else:
         when = open_loop(arrival)

@@ -109,7 +109,11 @@ def curve(
         from analysis.peers.engine_curve import engine_points
 
         if ttl_s or tiers_blocks or cross:
-            raise BadQuestion(f"--definition {question.definition} has capacities only: no TTL, no tiers, no --cross")
+            raise BadQuestion(
+                f"{question.definition} has capacities only: no TTL, no tiers, nothing crossed",
+                "definition",
+                ["tracetower"],
+            )
         found = engine_points(warehouse, question, axis, capacity_blocks)
         empty = {name: pl.lit(None, dtype) for name, dtype in _SCHEMA.items() if name not in found.columns}
         found = found.with_columns(**empty)
@@ -118,7 +122,9 @@ def curve(
         from analysis.peers.peer_definitions import peer_curve
 
         if ttl_s or tiers_blocks or axis != "all":
-            raise BadQuestion(f"--definition {question.definition} has capacities only: no TTL, no tiers, no --by")
+            raise BadQuestion(
+                f"{question.definition} has capacities only: no TTL, no tiers, no axis", "definition", ["tracetower"]
+            )
         return pl.DataFrame(peer_curve(warehouse, question, capacity_blocks), schema=_SCHEMA)
     chosen = select(warehouse, question, axis)
     block = prepared.block_size

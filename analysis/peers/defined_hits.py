@@ -31,7 +31,7 @@ def _peer(warehouse: Warehouse, question: Question, capacity: int | None) -> tup
     units = units_of(warehouse, question)
     block = warehouse.prepare(question).block_size
     if question.definition == "aiperf" and capacity is not None:
-        raise BadQuestion("--definition aiperf knows no capacity")
+        raise BadQuestion("aiperf knows no capacity", "definition", ["tracetower"])
     ceiling = np.minimum(units.hit * block, units.tokens)
     if capacity is None:
         return ceiling, ceiling

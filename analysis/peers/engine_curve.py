@@ -176,7 +176,7 @@ def engine_points(
     """
     named = engine_of(question.definition)
     if named is None:
-        raise BadQuestion(f"--definition {question.definition} is no engine's. Engines: {', '.join(ENGINES)}")
+        raise BadQuestion(f"{question.definition} is no engine. Engines: {', '.join(ENGINES)}", "definition", ENGINES)
     capacities = engine_grid(engine_paths(warehouse, question)) if capacity_blocks is None else capacity_blocks
     return engine_curve(warehouse, question, named[0], capacities, axis, named[1])[0]
 

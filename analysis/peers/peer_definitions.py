@@ -125,7 +125,7 @@ def peer_curve(warehouse: Warehouse, question: Question, capacity_blocks: list[i
         BadQuestion: for aiperf, which knows no capacity.
     """
     if question.definition == "aiperf":
-        raise BadQuestion("--definition aiperf knows no capacity: ask for it with `report`")
+        raise BadQuestion("aiperf knows no capacity: it answers `report`", "definition", ["tracetower"])
     units = units_of(warehouse, question)
     block = warehouse.prepare(question).block_size
     if capacity_blocks is None:

@@ -94,7 +94,7 @@ def budget_notes(budget: Budget) -> list[str]:
     if latent and r.shards.attention_tp > 1 and r.shards.dcp == 1:
         notes.append(f"MLA keeps one latent for all heads: each of {r.shards.attention_tp} ranks stores every token")
     if latent and r.engine == "vllm" and r.kv_dtype == "fp8" and not any(g.kind == "index" for g in r.model.groups):
-        notes.append("fp8 here is vLLM's 656-byte row (fp8_ds_mla); backends with plain e4m3 rows: --kv-dtype fp8_e4m3")
+        notes.append("fp8 here is vLLM's 656-byte row (fp8_ds_mla); backends with plain e4m3 rows: fp8_e4m3")
     if per.per_sequence:
         notes.append(
             "tokens count what grows with the context; windows and states are kept per sequence (bytes_per_sequence), "
@@ -215,7 +215,7 @@ def interactivity_json(
     loop = None
     if sessions is not None:
         if think_s is None:
-            raise ValueError("a closed loop needs the think time: give --think SECONDS")
+            raise ValueError("a closed loop needs the think time: give its seconds")
         loop = closed_loop(service, sessions, think_s, context, output, hit_rate or 0.0, draft)._asdict()
     return {
         "prefill_flops": work.cold_flops,

@@ -239,7 +239,7 @@ def _check_amounts(r: Replica, gpu_bytes: float) -> None:
         if value is not None and (not math.isfinite(value) or value < 0):
             raise ValueError(f"negative memory: {name} is {value:,.0f} bytes; give bytes of at least 0")
     if gpu_bytes == 0:
-        raise ValueError("GPU memory is 0 bytes; give --gpu-bytes above 0")
+        raise ValueError("GPU memory is 0 bytes; it must be above 0")
     if r.utilization is not None and not 0 < r.utilization <= 1:
         raise ValueError(f"utilisation {r.utilization} must be above 0 and at most 1 (a share, not percent)")
 

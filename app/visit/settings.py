@@ -23,6 +23,6 @@ ARRIVALS_HELP = (
 )
 BLOCK_HELP = (
     "Tokens of a KV block. Only full blocks of a prompt's start can hit. Must be a multiple of the trace's own blocks; "
-    "vLLM uses 16 and SGLang 1 unless told otherwise."
+    "The defaults are 16 in vLLM and 1 in SGLang."
 )
 WINDOW_HELP = "Which requests count, by arrival. Earlier requests still warm the cache."

@@ -123,9 +123,9 @@ def _parquet(frame: pl.DataFrame) -> bytes:
 
 
 def _png(chart: Any) -> bytes:
-    from app.widgets import charts
+    from app.widgets.charts.scales import png
 
-    return charts.png(chart)
+    return png(chart)
 
 
 def _explained(source: Source) -> None:

@@ -71,7 +71,7 @@ def factor(value: Number) -> str:
 
 
 def plain(value: Number, digits: int = 1) -> str:
-    """A number with so many decimals, or the dash."""
+    """A number with `digits` decimals, or the dash."""
     return f"{value:.{digits}f}" if value is not None and math.isfinite(value) else UNKNOWN
 
 

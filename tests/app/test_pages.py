@@ -387,17 +387,17 @@ def test_one_formatter(written: str, expected: str) -> None:
 
 
 def test_charts_get_few_rows() -> None:
-    from app.widgets import charts
+    from app.widgets.charts import scales
 
-    charts.limited(pl.DataFrame({"x": range(2000)}))
-    with pytest.raises(charts.TooManyRows):
-        charts.limited(pl.DataFrame({"x": range(2001)}))
+    scales.limited(pl.DataFrame({"x": range(2000)}))
+    with pytest.raises(scales.TooManyRows):
+        scales.limited(pl.DataFrame({"x": range(2001)}))
 
 
 def test_labels_at_line_ends_keep_apart() -> None:
-    from app.widgets import curve_charts
+    from app.widgets.charts import lines
 
-    places = curve_charts.spread([0.2, 0.90, 0.91, 0.92])
+    places = lines.spread([0.2, 0.90, 0.91, 0.92])
     assert places[0] == 0.2
     assert all(b - a >= 0.055 - 1e-6 for a, b in pairwise(places))
 

@@ -147,10 +147,10 @@ def check(trace: Trace, cell: Cell) -> None:
         if event.kind == "lose" and cell.replicas == 1 and not any(e.kind == "scale" for e in cell.events):
             raise ValueError("the only replica cannot be lost: nothing is left to serve the requests")
         if np.isnan(trace.arrival_s).any():
-            raise ValueError("events need arrival times: choose an arrival model (--arrivals)")
+            raise ValueError("events need arrival times: choose an arrival model")
     if cell.service == "model" and cell.model is None:
         raise ValueError("service model needs a ServiceModel")
     if cell.service == "recorded" and (trace.duration_s is None or np.isnan(trace.duration_s).all()):
-        raise ValueError("the trace records no durations: choose --service model or instant")
+        raise ValueError("the trace records no durations: choose the service model or instant")
     if cell.service != "instant" and np.isnan(trace.arrival_s).any():
-        raise ValueError("load needs arrival times: choose an arrival model (--arrivals)")
+        raise ValueError("load needs arrival times: choose an arrival model")

@@ -90,7 +90,9 @@ def _load_config(path: Path) -> Model:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise ValueError(f"no such file: {path}; --model takes a catalogue name or the path of a config.json") from None
+        raise ValueError(
+            f"no such file: {path}; a model is a name of the catalogue or the path of a config.json"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: cannot be read as a config.json: {error}") from error
     return model_from_text(text, path.name)
@@ -117,7 +119,7 @@ def model_from_text(text: str, name: str = "config.json") -> Model:
 
 def load_gpu(name: str) -> Gpu:
     """A GPU of the catalogue; ValueError lists the known ones."""
-    key, row = _find(_table("gpus.toml"), "GPU", name, "; or give --gpu-bytes with the nearest GPU")
+    key, row = _find(_table("gpus.toml"), "GPU", name, "; or give the bytes of one GPU with the nearest GPU")
     return Gpu(
         name=key,
         memory_bytes=row["memory_bytes"],

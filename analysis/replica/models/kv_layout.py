@@ -206,10 +206,10 @@ def check_sharding(groups: tuple[CacheGroup, ...], attention_heads: int, shards:
     tp, dp, dcp = shards.tp, shards.dp, shards.dcp
     for name, value in (("tp", tp), ("dp", dp), ("dcp", dcp)):
         if value < 1:
-            raise ValueError(f"impossible parallelism: --{name} {value} must be at least 1")
+            raise ValueError(f"impossible parallelism: {name} {value} must be at least 1")
     if tp % dp:
         raise ValueError(
-            f"impossible DP-attention: --dp {dp} must divide --tp {tp} (dp groups share the replica's {tp} GPUs)"
+            f"impossible DP-attention: dp {dp} must divide tp {tp} (dp groups share the replica's {tp} GPUs)"
         )
     ranks = shards.attention_tp
     if attention_heads % ranks:
@@ -225,9 +225,9 @@ def check_sharding(groups: tuple[CacheGroup, ...], attention_heads: int, shards:
                 f"one of the two must be a multiple of the other"
             )
     if ranks % dcp:
-        raise ValueError(f"impossible context parallelism: --dcp {dcp} must divide the {ranks} attention ranks")
+        raise ValueError(f"impossible context parallelism: dcp {dcp} must divide the {ranks} attention ranks")
     widest = max((g.heads for g in groups if g.kind == "gqa"), default=1)
     if dcp > 1 and widest > 1 and dcp > ranks // widest:
         raise ValueError(
-            f"impossible context parallelism: with {widest} KV heads --dcp is at most tp / KV heads = {ranks // widest}"
+            f"impossible context parallelism: with {widest} KV heads dcp is at most tp / KV heads = {ranks // widest}"
         )

@@ -36,12 +36,16 @@ def check_cache(warehouse: Warehouse, prepared: Prepared, cache: Cache) -> None:
         BadQuestion: parameters that make no sense, alone or together.
     """
     if cache.insert not in INSERTS:
-        raise BadQuestion(f"--insert is one of {', '.join(INSERTS)}, not {cache.insert!r}")
+        raise BadQuestion(f"{cache.insert!r} is none of {', '.join(INSERTS)}", "insert", INSERTS)
     if (cache.replicas is None) != (cache.policy is None):
-        raise BadQuestion("--replicas and --policy belong together: name both")
+        raise BadQuestion(
+            "replicas and a policy belong together: name both", "replicas" if cache.replicas is None else "policy"
+        )
     if prepared.question.definition != "tracetower" and cache != Cache(cache.capacity_tokens):
         raise BadQuestion(
-            f"--definition {prepared.question.definition} has capacities only: no TTL, no replicas, no --insert finish"
+            f"{prepared.question.definition} has capacities only: no TTL, no replicas, no insert at the finish",
+            "definition",
+            ["tracetower"],
         )
     if cache == Cache():
         if not prepared.order_known:

@@ -43,7 +43,7 @@ def computed_at(requests: pl.DataFrame, arrival_s: NDArray[np.float64]) -> tuple
     """
     took = requests["ttft_s"].fill_null(requests["duration_s"]).fill_null(np.nan).to_numpy()
     if requests.height and np.isnan(took).all():
-        raise BadQuestion("--insert finish needs durations, and no request of this dataset has one")
+        raise BadQuestion("finish needs durations, and no request of this dataset has one", "insert", ["arrival"])
     return arrival_s + np.nan_to_num(np.maximum(took, 0)), int(np.isnan(took).sum())
 
 

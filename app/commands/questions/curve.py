@@ -23,14 +23,7 @@ RULES = (
     excludes("cross", "tiers"),
     Rule(lambda given, _: "model" in given and "ttl" in given and not given & {*CAPACITIES, "tiers"},
          "--model turns capacities into bytes: it means nothing for --ttl alone"),
-    Rule(lambda given, v: engine_or_tool(v) and bool(given & {"ttl", "tiers"}),
-         "--definition: engines and other tools have capacities only: no --ttl, no --tiers"),
 )  # fmt: skip
-
-
-def engine_or_tool(values: dict[str, object]) -> bool:
-    """Whether the hit rate is counted by another program's rules."""
-    return values["definition"] != "tracetower"
 
 
 @command("curve", *RULES)

@@ -28,7 +28,7 @@ class Asked(NamedTuple):
 
     warehouse: Warehouse
     question: Question
-    found: Misses
+    missed: Misses
     axes: tuple[str, ...]
     most: int
     remedy: str | None
@@ -36,11 +36,11 @@ class Asked(NamedTuple):
 
 def answers(asked: Asked, sections: tuple[str, ...]) -> dict[str, Any]:
     """The values of the JSON object's keys that these sections add."""
-    told: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for section in SECTIONS:
         if section in sections and section in _MAKE:
-            told |= _MAKE[section](asked)
-    return told
+            values |= _MAKE[section](asked)
+    return values
 
 
 def _rates(asked: Asked) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def _rates(asked: Asked) -> dict[str, Any]:
     rates = (
         {"axis": axis, **row}
         for axis in asked.axes
-        for row in group_rates(asked.warehouse, asked.question, asked.found, axis).to_dicts()
+        for row in group_rates(asked.warehouse, asked.question, asked.missed, axis).to_dicts()
     )
     return {"rates": list(rates)}
 
@@ -58,7 +58,7 @@ def _sessions(asked: Asked) -> dict[str, Any]:
     from analysis.why.session_losses import remedy_totals, request_losses, session_losses
     from traces.dataset.input_names import input_names
 
-    losses = request_losses(asked.warehouse, asked.question, asked.found)
+    losses = request_losses(asked.warehouse, asked.question, asked.missed)
     frame = session_losses(asked.warehouse, asked.question, losses)
     if asked.remedy is not None:
         frame = frame.filter(frame[asked.remedy] > 0).sort(asked.remedy, descending=True, maintain_order=True)
@@ -73,7 +73,7 @@ def _sessions(asked: Asked) -> dict[str, Any]:
 def _transitions(asked: Asked) -> dict[str, Any]:
     from analysis.why.transition_losses import transition_losses
 
-    rows = transition_losses(asked.warehouse, asked.question, asked.found).to_dicts()
+    rows = transition_losses(asked.warehouse, asked.question, asked.missed).to_dicts()
     for row in rows:
         row["hit_rate"] = row["hit"] / row["prefix_tokens"] if row["prefix_tokens"] else None
     return {"transitions": rows}
@@ -84,15 +84,15 @@ def _reported(asked: Asked) -> dict[str, Any]:
     from analysis.why.intervals import provider_intervals
     from analysis.why.provider.gap import provider_gap
 
-    told = []
+    values = []
     for axis in [axis for axis in asked.axes if axis not in ("all", DETAILED)] or ["model"]:
-        ends = provider_intervals(asked.warehouse, asked.question, asked.found, axis)
+        ends = provider_intervals(asked.warehouse, asked.question, asked.missed, axis)
         by_group = {row["group"]: row for row in ends.to_dicts()}
-        told += [
+        values += [
             {"axis": axis, **row, **by_group.get(row["group"], dict.fromkeys(ends.columns[1:])), "group": row["group"]}
-            for row in provider_gap(asked.warehouse, asked.question, asked.found, axis)
+            for row in provider_gap(asked.warehouse, asked.question, asked.missed, axis)
         ]
-    return {"reported": told}
+    return {"reported": values}
 
 
 def _what_ifs(asked: Asked) -> dict[str, Any]:
@@ -101,8 +101,8 @@ def _what_ifs(asked: Asked) -> dict[str, Any]:
 
     if asked.question.definition != "tracetower":
         return {"what_ifs": None}  # they are recomputed with this program's ceiling
-    table = what_if_table(asked.warehouse, asked.question, asked.found)
-    return {"what_ifs": what_if_intervals(asked.warehouse, asked.question, asked.found, table).to_dicts()}
+    table = what_if_table(asked.warehouse, asked.question, asked.missed)
+    return {"what_ifs": what_if_intervals(asked.warehouse, asked.question, asked.missed, table).to_dicts()}
 
 
 def _ages(asked: Asked) -> dict[str, Any]:
@@ -126,7 +126,7 @@ _MAKE = {
 # For people ----------------------------------------------------------------------------------------------------------
 
 
-def show(told: dict[str, Any], sections: tuple[str, ...]) -> None:
+def show(values: dict[str, Any], sections: tuple[str, ...]) -> None:
     """The sections as tables on stdout."""
     first = True
     for section in SECTIONS:
@@ -134,11 +134,11 @@ def show(told: dict[str, Any], sections: tuple[str, ...]) -> None:
             if not first:
                 say()
             first = False
-            _SHOW[section](told)
+            _SHOW[section](values)
 
 
-def _show_causes(told: dict[str, Any]) -> None:
-    rows = told["rows"]
+def _show_causes(values: dict[str, Any]) -> None:
+    rows = values["rows"]
     several = len({row["axis"] for row in rows}) > 1
     say("Where the input tokens went")
     emit_rows(rows, leave_out=("first_seen_by_role",) if several else ("axis", "first_seen_by_role"))
@@ -152,31 +152,31 @@ def _show_causes(told: dict[str, Any]) -> None:
             "low_rate": row["low"], "high_rate": row["high"], "mean_request_rate": row["rate_per_request"],
             "attention_rate": row["rate_by_compute"],
         }
-        for row in told["rates"]
+        for row in values["rates"]
     ]  # fmt: skip
     emit_rows(shown, leave_out=() if several else ("axis",))
-    _note_small(told["rates"])
+    _note_small(values["rates"])
 
 
-def _show_sessions(told: dict[str, Any]) -> None:
+def _show_sessions(values: dict[str, Any]) -> None:
     say("What would bring lost tokens back (asked cache, changed histories, what the provider reports)")
-    emit_rows(told["remedies"], leave_out=("meaning",))
+    emit_rows(values["remedies"], leave_out=("meaning",))
     say("\nSessions to look at first")
     hidden = ("input_label", "what_brings_it_back", "role", "prefix_tokens", "provider_lost_tokens")
-    none = tuple(row["remedy"] for row in told["remedies"])
-    rows = told["sessions"]
+    none = tuple(row["remedy"] for row in values["remedies"])
+    rows = values["sessions"]
     empty = tuple(name for name in rows[0] if name not in none and not any(row[name] for row in rows)) if rows else ()
     emit_rows(rows, leave_out=(*hidden, *empty))
 
 
-def _show_transitions(told: dict[str, Any]) -> None:
+def _show_transitions(values: dict[str, Any]) -> None:
     say("What happened between prompts, and what each loses")
-    emit_rows(told["transitions"])
+    emit_rows(values["transitions"])
 
 
-def _show_reported(told: dict[str, Any]) -> None:
+def _show_reported(values: dict[str, Any]) -> None:
     say("Reported by the provider against achievable, and what the gap was lost to")
-    rows = told["reported"]
+    rows = values["reported"]
     causes = list(dict.fromkeys(cause for row in rows for cause in row["lost_by_cause"]))
     reasons = list(dict.fromkeys(reason for row in rows for reason in row["above_by_reason"]))
     shown = [
@@ -193,22 +193,22 @@ def _show_reported(told: dict[str, Any]) -> None:
     emit_rows(shown)
 
 
-def _show_divergences(told: dict[str, Any]) -> None:
+def _show_divergences(values: dict[str, Any]) -> None:
     say("Where consecutive prompts part")
-    emit_rows(told["divergences"])
+    emit_rows(values["divergences"])
 
 
-def _show_ages(told: dict[str, Any]) -> None:
+def _show_ages(values: dict[str, Any]) -> None:
     say("Age at eviction: time since the last use of what an LRU cache of that size evicts")
-    if told["eviction_age"] is None:
+    if values["eviction_age"] is None:
         say("(only with --definition tracetower, and where it is known when requests arrive: see --arrivals)")
         return
-    emit_rows(told["eviction_age"])
+    emit_rows(values["eviction_age"])
 
 
-def _show_what_ifs(told: dict[str, Any]) -> None:
+def _show_what_ifs(values: dict[str, Any]) -> None:
     say("What would change the ceiling")
-    rows = told["what_ifs"]
+    rows = values["what_ifs"]
     if rows is None:
         say("(only with --definition tracetower)")
         return

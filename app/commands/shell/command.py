@@ -115,7 +115,7 @@ def _refusal(error: Exception, ctx: click.Context) -> click.ClickException:
 
 
 def asked(error: Any, of: click.Command) -> str:
-    """A BadQuestion in flags of the command `of`: the flag in front, a value to try behind it."""
+    """A BadQuestion in flags of the command `of`: first the flag, last a value to try."""
     flag = flag_of(error.parameter) if error.parameter else None
     if flag is None or not any(flag in option.opts for option in of.params):
         return str(error)

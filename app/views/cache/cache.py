@@ -102,7 +102,7 @@ def _at_capacity(
     import polars as pl
 
     from analysis.headline.curves import hits_at
-    from app.widgets import curve_charts
+    from app.widgets.charts import lines
 
     whole = _whole(asked)
     sizes = whole["capacity_blocks"].to_list()
@@ -149,7 +149,7 @@ def _at_capacity(
         frame = pl.concat([_largest(_curve(asked, axis, capacity_blocks=sizes)), whole])
     figures.figure(
         "capacity", "Hit rate over capacity",
-        curve_charts.capacity_lines(
+        lines.capacity_lines(
             frame, ceiling, (chosen * block, rate), bytes_per_token, st.session_state.get("replica-mark")
         ), frame,
         f"Hit rate over capacity; {formats.rate(rate)} at {written(chosen)}, ceiling {formats.rate(ceiling)}",
@@ -161,7 +161,7 @@ def _at_capacity(
 def _ttl(asked: question.Asked, axis: str, ceiling: float | None) -> None:
     import polars as pl
 
-    from app.widgets import curve_charts
+    from app.widgets.charts import lines
 
     st.subheader("Hit rate over time to live", anchor=False)
     with guard.guarded():
@@ -171,7 +171,7 @@ def _ttl(asked: question.Asked, axis: str, ceiling: float | None) -> None:
         figures.figure(
             "ttl",
             "",
-            curve_charts.ttl_lines(frame, ceiling, MARKED_TTLS_S),
+            lines.ttl_lines(frame, ceiling, MARKED_TTLS_S),
             frame,
             "Hit rate of an unbounded cache over its time to live",
             asked.source(
@@ -198,7 +198,7 @@ def _tiers(asked: question.Asked, axis: str, bytes_per_token: float | None) -> N
 def _at_tiers(asked: question.Asked, axis: str, bytes_per_token: float | None) -> None:
     import polars as pl
 
-    from app.widgets import curve_charts
+    from app.widgets.charts import bars
 
     sizes = _whole(asked)["capacity_blocks"].to_list()
     block = asked.block_size
@@ -247,7 +247,7 @@ def _at_tiers(asked: question.Asked, axis: str, bytes_per_token: float | None) -
     figures.figure(
         "tiers",
         "",
-        curve_charts.tier_bars(frame),
+        bars.tier_bars(frame),
         frame,
         "Share of prompt tokens found in each tier",
         asked.source(

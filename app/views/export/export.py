@@ -88,7 +88,7 @@ def _choose() -> tuple[str, Any]:
     )  # fmt: skip
     kept = sessions.number_input(
         "Sessions", 1, None, None, key="export-sessions", placeholder="all",
-        help="Keep so many top-level sessions, drawn at random.",
+        help="Keep this many top-level sessions, drawn at random.",
     )  # fmt: skip
     longest = cap.number_input(
         "Context cap (tokens)", 1, None, None, key="export-cap", placeholder="none",
@@ -96,7 +96,7 @@ def _choose() -> tuple[str, Any]:
     )  # fmt: skip
     faster = rate.number_input(
         "Rate ×", 0.01, 100.0, 1.0, key="export-rate",
-        help="Start sessions so many times as often; the times inside a session are kept.",
+        help="Start sessions this many times as often; the times inside a session are kept.",
     )  # fmt: skip
     st.caption(TARGETS[to].line)
     return to, Scaling(rate=float(faster), sessions=kept, context_cap=longest)

@@ -67,25 +67,26 @@ def _figures(p: Placement) -> None:
     with one:
         figures.metric(
             f"One given: ≤ {p.low}", formats.rate(p.one_at_most_low, 2),
-            "Chance that one given replica has so few. Binomial: also the long-run share of replicas. It does not "
-            "depend on how many replicas there are.",
+            "Chance that one given replica has at most this many. Binomial: also the long-run share of replicas. It "
+            "does not depend on how many replicas there are.",
             f"Poisson {formats.rate(p.poisson_at_most_low, 2)} · expected {formats.plain(p.expected_at_most_low, 2)} "
             f"of {p.replicas}",
         )  # fmt: skip
         figures.metric(
             f"One given: ≥ {p.high}", formats.rate(p.one_at_least_high, 2),
-            "Chance that one given replica has so many. Binomial.",
+            "Chance that one given replica has at least this many: binomial.",
             f"Poisson {formats.rate(p.poisson_at_least_high, 2)} · expected "
             f"{formats.plain(p.expected_at_least_high, 2)} of {p.replicas}",
         )  # fmt: skip
     with two:
         figures.metric(
             f"Any of {p.replicas}: ≤ {p.low}", formats.rate(p.any_at_most_low),
-            "Chance that some replica has so few. Multinomial, exact. It tends to certainty as replicas are added.",
+            "Chance that some replica has at most this many. Multinomial, exact. It tends to certainty as "
+            "replicas are added.",
         )  # fmt: skip
         figures.metric(
             f"Any of {p.replicas}: ≥ {p.high}", formats.rate(p.any_at_least_high),
-            "Chance that some replica has so many. Multinomial, exact.",
+            "Chance that some replica has at least this many. Multinomial, exact.",
             f"the fullest: {formats.plain(p.max_mean)} on average, median {p.max_p50}",
         )  # fmt: skip
     band = p.vmr_band

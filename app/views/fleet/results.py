@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from app.views.fleet import charts, choices, luck, table
+from app.views.fleet import choices, luck, table
 from app.views.fleet.runs import Run
 from app.visit import guard
 from app.widgets import figures, formats
+from app.widgets.charts import maps, points
 from app.widgets.plain_text import markdown
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _frontier(asked: Asked, run: Run, edge: list[Row], of: list[Row]) -> None:
         "Up is fewer tokens to compute, left is a more even load; either alone can be gamed. Shaded: what one look at "
         "loads of pure luck shows, 95 %. Dashed: one shared cache of the same total size. Means over seeds."
     )
-    chart = charts.frontier(frame, of[0]["vmr_band"])
+    chart = points.frontier(frame, of[0]["vmr_band"])
     words = ", ".join(
         f"{row['policy']} {formats.rate(row['hit_rate'])} at {formats.plain(row['vmr_running_requests'], 2)}"
         + (" (dominated)" if row["dominated"] else "")
@@ -120,7 +121,7 @@ def _load_of(asked: Asked, run: Run, fleet: tuple[int, int | None]) -> None:
     import polars as pl
 
     from analysis.fleet.summary import load_cells
-    from app.widgets.charts import MOST_ROWS
+    from app.widgets.charts.scales import MOST_ROWS
 
     st.subheader("Load per replica over time", anchor=False)
     mine = {
@@ -151,7 +152,7 @@ def _load_of(asked: Asked, run: Run, fleet: tuple[int, int | None]) -> None:
     if shown < ran.running.shape[1]:
         note += f" The {shown} fullest of {ran.running.shape[1]} replicas."
     st.caption(note)
-    chart = charts.load_map(frame)
+    chart = maps.load_map(frame)
     st.altair_chart(
         chart, width="stretch", key="chart-load",
         alt=f"Requests in flight per replica over time under {name}; most on replica {fullest['replica']}, "
@@ -205,7 +206,7 @@ def _objective(asked: Asked, run: Run, rows: list[Row], order: list[str]) -> Non
         ],
         infer_schema_length=None,
     )
-    chart = charts.objective_map(frame, order)
+    chart = maps.objective_map(frame, order)
     st.caption(
         "In a cell: points of hit rate lost against one shared cache of the same total size, p99 of running requests "
         "of the worst seed. Unknown: a figure that decides it is, or nothing is asked."

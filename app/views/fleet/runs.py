@@ -1,4 +1,4 @@
-"""Replays behind the page: each made once a dataset, question and cell, with a progress bar while they run."""
+"""Replays of the page: each made once per dataset, question and cell, with a progress bar while they run."""
 
 from __future__ import annotations
 

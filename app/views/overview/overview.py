@@ -163,7 +163,7 @@ def _trust(asked: question.Asked, rates: dict[str, Any]) -> None:
 def _by_type(asked: question.Asked) -> None:
     import polars as pl
 
-    from app.widgets import charts
+    from app.widgets.charts import bars
 
     frame = asked.desk.query("by_axis", asked.question, axis="trajectory_type").with_columns(
         missed_tokens=pl.col("prefix_tokens") - pl.col("ceiling_hit_tokens")
@@ -174,7 +174,7 @@ def _by_type(asked: question.Asked) -> None:
         figures.figure(
             "by-type",
             "Ceiling by trajectory type",
-            charts.ceiling_bars(frame),
+            bars.ceiling_bars(frame),
             frame,
             f"Ceiling by trajectory type: {words}",
             asked.source("by_axis", "report", "--by", "trajectory_type", "--json"),
@@ -200,7 +200,7 @@ def _by_type(asked: question.Asked) -> None:
 def _turns(asked: question.Asked) -> None:
     import polars as pl
 
-    from app.widgets import charts
+    from app.widgets.charts import bars
 
     frame = asked.desk.query("turn_bands", asked.question, axis="trajectory_type")
     if frame.is_empty():
@@ -209,7 +209,7 @@ def _turns(asked: question.Asked) -> None:
         return
     top = frame.group_by("turns").agg(pl.col("sessions").sum()).sort("sessions").row(-1, named=True)
     figures.figure(
-        "turns", "Turns of a session", charts.turn_bars(frame), frame,
+        "turns", "Turns of a session", bars.turn_bars(frame), frame,
         f"Main sessions by number of turns; most ({top['sessions']}) have {top['turns']}",
         asked.source("turn_bands", "query", "turn_bands", "axis=trajectory_type"),
         "Main sessions by how many requests they made.",
@@ -217,7 +217,7 @@ def _turns(asked: question.Asked) -> None:
 
 
 def _growth(asked: question.Asked) -> None:
-    from app.widgets import charts
+    from app.widgets.charts import lines
 
     st.subheader("Context growth", anchor=False)
     split = st.segmented_control(
@@ -230,7 +230,7 @@ def _growth(asked: question.Asked) -> None:
         st.info("No request has both a turn and a known prompt length.", icon=":material/info:")
         return
     figures.figure(
-        "growth", "", charts.growth_lines(frame), frame,
+        "growth", "", lines.growth_lines(frame), frame,
         f"Median prompt length by turn, up to turn {frame['turn'].to_list()[-1]}",
         asked.source("context_growth", "query", "context_growth", f"axis={by}", f"most_turns={MOST_TURNS}"),
         "Prompt length by turn: the median, and p10 to p90 as a band. Late turns rest on the few that get there.",
@@ -238,7 +238,7 @@ def _growth(asked: question.Asked) -> None:
 
 
 def _gaps(asked: question.Asked) -> None:
-    from app.widgets import charts
+    from app.widgets.charts import bars
 
     frame = asked.desk.query("gaps", asked.question)
     if frame.is_empty():
@@ -247,20 +247,20 @@ def _gaps(asked: question.Asked) -> None:
         return
     total = int(frame["requests"].sum())
     figures.figure(
-        "gaps", "Gaps between requests", charts.gap_bars(frame), frame,
+        "gaps", "Gaps between requests", bars.gap_bars(frame), frame,
         f"{total} gaps between requests, by length and trigger", asked.source("gaps", "query", "gaps"),
         "How long a session's prefix has to stay in the cache: from the end of a request to the session's next.",
     )  # fmt: skip
 
 
 def _transitions(asked: question.Asked) -> None:
-    from app.widgets import charts
+    from app.widgets.charts import bars
 
     frame = asked.desk.query("transitions", asked.question)
     if frame["prefix_tokens"].null_count() == frame.height:
         return
     figures.figure(
-        "transitions", "What happened between requests", charts.transition_bars(frame), frame,
+        "transitions", "What happened between requests", bars.transition_bars(frame), frame,
         "Prompt tokens by transition, split into shared and new", asked.source("transitions", "query", "transitions"),
         "How each prompt relates to the earlier prompts of its session, and how many of its tokens were new.",
     )  # fmt: skip

@@ -29,7 +29,7 @@ WRITTEN: dict[str, Callable[[float], str]] = {
 
 
 def draw(chosen: Chosen, load: Load, workload: Workload | None) -> None:
-    """Four changes, each on its own: tables of before and after, formulas behind them."""
+    """Four changes, each on its own: tables of before and after, their formulas."""
     st.subheader("What does a change buy?", anchor=False)
     st.caption(f"Each change alone, from {chosen.short}. Speeds are estimates, at {load.batch} requests at once.")
     runs = workload.runs if workload is not None else None
@@ -174,7 +174,7 @@ def _tier(chosen: Chosen, load: Load, runs: Any) -> None:
     from analysis.replica.changes import tier_change, tier_traffic
 
     with st.container(border=True):
-        st.markdown("**Host memory behind the GPUs (L2)**")
+        st.markdown("**Host memory as a second tier (L2)**")
         ratio = st.number_input(
             "Host pool, × the device pool", 0.1, 100.0, 2.0, 0.5, key="host-ratio", persist_state="session",
             help="HiCache's hicache_ratio; its default is 2.0.",

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.views.replica import charts, pieces
+from app.views.replica import pieces
 from app.views.replica.choices import Chosen
 from app.widgets import figures, formats
+from app.widgets.charts import bars
 from app.widgets.plain_text import markdown
 from app.widgets.table import texts
 
 
 def draw(chosen: Chosen) -> None:
-    """The answer in one line, the memory as a bar, the steps and formulas behind it."""
+    """The answer in one line, the memory as a bar, its steps and formulas."""
     from analysis.replica.answers import budget_notes, row_formulas
 
     b, r = chosen.budget, chosen.replica
@@ -58,7 +59,7 @@ def draw(chosen: Chosen) -> None:
             + ("as given" if r.weights_bytes is not None else f"estimate at {r.weights_scheme or r.model.weights}"),
         )
     st.altair_chart(
-        charts.memory_bar(b), width="stretch", key="chart-memory",
+        bars.memory_bar(b), width="stretch", key="chart-memory",
         alt=f"Memory of one GPU: {formats.size(b.gpu_bytes)}, weights {formats.size(b.weights_bytes_per_gpu)}, "
         f"free for the KV cache {formats.size(b.free_bytes_per_gpu)}",
     )  # fmt: skip

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from app.views.replica import charts, pieces
+from app.views.replica import pieces
 from app.views.replica.choices import Chosen
 from app.visit import notices, question
 from app.widgets import figures, formats
+from app.widgets.charts import lines
 
 if TYPE_CHECKING:
     from analysis.replica.workload import Workload
@@ -43,7 +44,7 @@ def draw(chosen: Chosen, asked: question.Asked | None, workload: Workload | None
             with column:
                 figures.metric(
                     f"At {formats.tokens(tokens)} tokens", pieces.sessions(middle),
-                    "Sessions of so many tokens whose KV fits at once, none shared.",
+                    "Sessions of this length whose KV fits at once, none of it shared.",
                     f"{pieces.band((low, high), pieces.sessions)} over the range of memory",
                 )  # fmt: skip
     _line(chosen, ends, marks, workload)
@@ -97,7 +98,7 @@ def _line(chosen: Chosen, ends: tuple[Any, Any], marks: list[tuple[str, float]],
     )
     rows = rows.filter(pl.all_horizontal(pl.col(*named).is_finite()))
     st.altair_chart(
-        charts.session_lines(rows, marks), width="stretch", key="chart-sessions",
+        lines.session_lines(rows, marks), width="stretch", key="chart-sessions",
         alt="Sessions that fit at once over the tokens of a session, with the range of memory as a band",
     )  # fmt: skip
     st.caption(
@@ -112,7 +113,6 @@ def _capacity(chosen: Chosen, asked: question.Asked, workload: Workload) -> None
     from analysis.headline.curves import curve
     from analysis.replica.answers import capacity_mark
     from analysis.replica.workload import beside
-    from app.widgets.curve_charts import capacity_lines
 
     if workload.runs is None:
         if workload.note:
@@ -141,7 +141,7 @@ def _capacity(chosen: Chosen, asked: question.Asked, workload: Workload) -> None
         need = losing.get("1")
         figures.metric(
             "Loses 1 point below", f"{formats.tokens(need)}{formats.SPACE}tokens" if need else formats.UNKNOWN,
-            "The smallest capacity whose hit rate is within so many points of the ceiling.",
+            "The smallest capacity whose hit rate is within this many points of the ceiling.",
             f"5 points: {formats.tokens(losing.get('5'))} · 10 points: {formats.tokens(losing.get('10'))}",
         )  # fmt: skip
     with columns[2]:
@@ -168,7 +168,7 @@ def _capacity(chosen: Chosen, asked: question.Asked, workload: Workload) -> None
     figures.figure(
         "replica-capacity",
         "",
-        capacity_lines(frame, ceiling, None, each, placed),
+        lines.capacity_lines(frame, ceiling, None, each, placed),
         frame,
         f"Hit rate over capacity with this replica marked: {formats.rate(rate)} at {where}",
         asked.source("lru_curve", "curve", "--json"),

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import streamlit as st
 
-from app.views.replica import charts, measured, pieces
+from app.views.replica import measured, pieces
 from app.views.replica.choices import Chosen
 from app.visit import question
 from app.widgets import figures, formats
+from app.widgets.charts.points import speed_lines
 from app.widgets.plain_text import markdown
 from app.widgets.table import texts
 
@@ -24,7 +25,7 @@ ESTIMATE = "Estimate, not a measurement: a roofline over the assumptions below."
 
 
 class Load(NamedTuple):
-    """What is served: requests of so many tokens, so many at once; a drafter, or none; and the speed assumptions."""
+    """What is served: the lengths of a request, how many run at once, a drafter or none, and the speed assumptions."""
 
     service: Service
     context: int
@@ -204,7 +205,7 @@ def _concurrency(chosen: Chosen, load: Load) -> None:
     fits = chosen.budget.sessions(load.context + load.output)
     points = concurrency_curve(load.service, load.live, BATCHES, load.draft)
     st.altair_chart(
-        charts.speed_lines(points, fits), width="stretch", key="chart-speed",
+        speed_lines(points, fits), width="stretch", key="chart-speed",
         alt="Tokens a second of one user against tokens a second of one GPU as more requests run at once",
     )  # fmt: skip
     st.caption(

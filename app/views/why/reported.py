@@ -37,10 +37,10 @@ def provider(asked: Asked, found: Misses, flags: list[str]) -> None:
     ends = answer(
         asked, f"provider-ends {axis}", lambda: provider_intervals(warehouse, question, found, axis).to_dicts()
     )
-    told = {row["group"]: row for row in ends}
+    intervals = {row["group"]: row for row in ends}
     causes = _met(rows, "lost_by_cause")
     reasons = _met(rows, "above_by_reason")
-    shown = [_row(row, told.get(row["group"], {}), causes, reasons) for row in rows]
+    shown = [_row(row, intervals.get(row["group"], {}), causes, reasons) for row in rows]
     st.caption(
         "Achievable: shared with an earlier prompt, to the token. The gap is what was lost, less what was read above "
         "what is known to be shared: a counting problem, or a head that is not in the files. It is not clamped."

@@ -31,7 +31,7 @@ COLUMNS = {
 MEANS = (
     "Shared tokens that missed are lost in the cache asked for above, or in the provider's (what it reports against "
     "what was achievable). Each counts once: of the two, the larger loss of a request. Beside that, what the "
-    "session's last prompt had behind the place where the next one parts from all before it: a history to keep as it "
+    "session's last prompt held after the place where the next one departs from all before it: a history to keep as it "
     "was sent, or a prompt to go on from (forks and rewinds)."
 )
 

@@ -48,7 +48,7 @@ def transitions(asked: Asked, found: Misses, flags: list[str]) -> None:
     )
     st.subheader("What happened between prompts", anchor=False)
     st.caption(
-        "Tokens lost: what the session's last prompt had behind the place where this one parts from all before it."
+        "Tokens lost: what the session's last prompt held after the place where this one departs from all before it."
     )
     rows = [
         {
@@ -88,7 +88,7 @@ def divergences(asked: Asked) -> None:
     )
     found = answer(asked, "divergences", lambda: found_in.divergences(asked.desk.warehouse, asked.question))
     if not found:
-        st.info("No prompt loses anything to a change: each goes on from its session's last one, or from an earlier.")
+        st.info("No prompt loses anything to a change: each continues its session's last prompt, or an earlier one.")
         return
     rows = [
         {

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from app.views.why import charts as why_charts
-from app.widgets import charts, curve_charts, figures, formats
+from app.widgets import figures, formats
+from app.widgets.charts import bars, lines
 from app.widgets.table import Column, table
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def gaps_and_ttl(asked: Asked) -> None:
             st.info("No two requests of a session have known times.", icon=":material/info:")
         else:
             figures.figure(
-                "why-gaps", "Gaps by trigger", charts.gap_bars(gaps), gaps, "Gaps between requests by trigger",
+                "why-gaps", "Gaps by trigger", bars.gap_bars(gaps), gaps, "Gaps between requests by trigger",
                 asked.source("gaps", "query", "gaps"),
                 "How long a session's prefix has to stay in the cache.",
             )  # fmt: skip
@@ -44,7 +44,7 @@ def gaps_and_ttl(asked: Asked) -> None:
         figures.figure(
             "why-ttl",
             "TTL by trajectory type",
-            curve_charts.ttl_lines(drawn, None, MARKED_TTLS_S),
+            lines.ttl_lines(drawn, None, MARKED_TTLS_S),
             by_type,
             "Hit rate of an unbounded cache over its TTL by trajectory type",
             asked.source(
@@ -67,12 +67,12 @@ def over_time(asked: Asked) -> None:
     block = asked.block_size
     st.subheader("Over time", anchor=False)
     for key, query, chart, note, alt, params in (
-        ("rate-over-time", "hit_rate_over_time", why_charts.rate_over_time,
+        ("rate-over-time", "hit_rate_over_time", lines.rate_over_time,
          "Each point is a stretch of time, the line all so far; shaded: warming up.", "Hit rate over time", {}),
-        ("working-set", "working_set", why_charts.working_set_area,
+        ("working-set", "working_set", bars.working_set_bars,
          "Distinct tokens that the requests of a stretch touch: what a cache must hold for it.",
          "Working set over time", {"block": block}),
-        ("reuse-age", "reuse_age", lambda f: why_charts.age_lines(f, block),
+        ("reuse-age", "reuse_age", lambda f: lines.age_lines(f, block),
          "How long ago what is re-used was last used, by the cache size that it takes to keep it so long.",
          "Age of what is re-used by cache size", {"block": block}),
     ):  # fmt: skip
@@ -116,7 +116,7 @@ def _evicted(asked: Asked) -> None:
         return  # the page says above that times are not known
     if frame.height > 1:
         figures.figure(
-            "eviction-age", "", why_charts.age_lines(frame, asked.block_size), frame, "Age at eviction by cache size",
+            "eviction-age", "", lines.age_lines(frame, asked.block_size), frame, "Age at eviction by cache size",
             asked.source("", "misses", "--show", "ages", "--json"),
             "Age at eviction: how long ago a block was last used when an LRU cache of that size evicts it.",
         )  # fmt: skip

@@ -37,7 +37,7 @@ def _where(asked: question.Asked, axis: str, flags: list[str], found: Misses) ->
 
     from analysis.why.causes import CAUSES
     from analysis.why.detailed_axis import grouped_misses
-    from app.views.why import charts as why_charts
+    from app.widgets.charts import bars
 
     rows = why_tables.answer(
         asked, f"groups {axis} {found.causes}",
@@ -64,12 +64,12 @@ def _where(asked: question.Asked, axis: str, flags: list[str], found: Misses) ->
     figures.figure(
         "why",
         "Where the prompt tokens went",
-        why_charts.cause_bars(long),
+        bars.cause_bars(long),
         whole,
         "Shares of prompt tokens by what became of them",
         asked.source("misses", "misses", *by, *flags, "--show", "causes", "--json"),
         "Every token is counted once. First seen: no earlier prompt had it. Rewritten: the session's previous prompt "
-        "had it, behind a change.",
+        "had it, after a change.",
     )
     if len(kept) < whole.height:
         share = int(frame["prefix_tokens"].sum()) / max(1, int(whole["prefix_tokens"].sum()))

@@ -133,11 +133,11 @@ def test_what_an_engine_has_not(hashed: Path) -> None:
         (("curve", "--ttl", "60"), "has capacities only"),
         (("curve", "--tiers", "100,200"), "has capacities only"),
         (("curve", "--capacity-blocks", "0"), "at least one usable block"),
-        (("query", "sessions"), "query has --definition tracetower only"),
+        (("query", "sessions"), "query knows the definition tracetower only"),
     ):
         assert message in run(words[0], str(hashed), *words[1:], "--definition", "vllm", code=2)
     assert "Known: tracetower" in run("curve", str(hashed), "--definition", "trt", code=2)
-    with pytest.raises(BadQuestion, match="is no engine's"):
+    with pytest.raises(BadQuestion, match="is no engine"):
         engine_points(open_dataset(hashed), Question(), "all", [10])
 
 

@@ -342,7 +342,7 @@ def test_sessions_fall_with_their_length(name: str, a: int, b: int, shared: int)
             {"shards": Sharding(3)},
             "impossible TP: 64 attention heads cannot be divided over 3 ranks; possible: 1, 2, 4, 8",
         ),
-        ({"shards": Sharding(0)}, "--tp 0 must be at least 1"),
+        ({"shards": Sharding(0)}, "tp 0 must be at least 1"),
         ({"shards": Sharding(4, dp=3)}, "--dp 3 must divide --tp 4"),
         ({"shards": Sharding(4, dcp=3)}, "--dcp 3 must divide the 4 attention ranks"),
         ({"gpu_bytes": -1.0}, "negative memory: GPU memory is -1 bytes"),

@@ -1,24 +1,28 @@
-"""Charts of hit rate over capacity, time to live and tiers."""
+"""Lines over capacity, TTL, turns, time and context, with bands and marks."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import altair as alt
 import polars as pl
 
 from app.widgets import formats
-from app.widgets.charts import (
+from app.widgets.charts.scales import (
+    ALL,
     CHOSEN,
+    HEIGHT,
     LINES_WITH_LABELS,
     NEUTRAL,
     RATE_SCALE,
     REPLICA,
     groups_of,
     legend_of,
-    limited,
     palette,
     rate_axis,
+    tipped,
 )
 
 
@@ -80,36 +84,11 @@ def ttl_lines(frame: pl.DataFrame, ceiling: float | None, marks: tuple[float, ..
     return drawn + rules if marks else drawn
 
 
-def tier_bars(frame: pl.DataFrame) -> Any:
-    """Share of prompt tokens found in each tier. Columns: group, part, rate, order."""
-    parts = frame.unique("order").sort("order")["part"].to_list()
-    shades = [*("#1f5a8c", "#3a85c2", "#7db2da", "#a5cae6")[: len(parts) - 2], NEUTRAL, "#d55e00"]
-    groups = groups_of(frame)
-    rows = limited(frame).with_columns(text=pl.col("rate").map_elements(formats.rate, pl.String))
-    return (
-        alt.Chart(rows)
-        .mark_bar(height={"band": 0.62})
-        .encode(
-            y=alt.Y("group:N", title=None, sort=groups),
-            x=alt.X("rate:Q", axis=rate_axis("Share of prompt tokens"), scale=RATE_SCALE),
-            color=alt.Color("part:N", scale=alt.Scale(domain=parts, range=shades), legend=legend_of(parts)),
-            order=alt.Order("order:Q"),
-            tooltip=[
-                alt.Tooltip("group:N", title="Group"),
-                alt.Tooltip("part:N", title="Found in"),
-                alt.Tooltip("text:N", title="Share"),
-            ],
-        )
-        .properties(height=44 * len(groups) + 130)
-    )
-
-
-def _lines(rows: pl.DataFrame, x: alt.X, field: str, title: str, written: Any) -> list[Any]:
+def _lines(rows: pl.DataFrame, x: alt.X, field: str, title: str, written: Callable[[Any], str]) -> list[Any]:
     groups = groups_of(rows)
     named = len(groups) > LINES_WITH_LABELS
-    frame = limited(rows).with_columns(
-        rate_text=pl.col("hit_rate").map_elements(formats.rate, pl.String),
-        x_text=pl.col(field).map_elements(written, pl.String),
+    frame, tooltip = tipped(
+        rows, {"Group": ("group", None), title: (field, written), "Hit rate": ("hit_rate", formats.rate)}
     )
     line = (
         alt.Chart(frame)
@@ -118,11 +97,7 @@ def _lines(rows: pl.DataFrame, x: alt.X, field: str, title: str, written: Any) -
             x=x,
             y=alt.Y("hit_rate:Q", scale=RATE_SCALE, axis=rate_axis("Hit rate")),
             color=alt.Color("group:N", scale=palette(groups), legend=legend_of(groups) if named else None),
-            tooltip=[
-                alt.Tooltip("group:N", title="Group"),
-                alt.Tooltip("x_text:N", title=title),
-                alt.Tooltip("rate_text:N", title="Hit rate"),
-            ],
+            tooltip=tooltip,
         )
     )
     if named or groups == ["all"]:
@@ -186,8 +161,114 @@ def _with_marks(
 
 def _doublings(low: float, high: float, bytes_per_token: float | None) -> list[float]:
     """Ticks that double: in GiB where a model is chosen, else in thousands of tokens (1 k, 2 k, 4 k, …, 1.02 M)."""
-    import math
-
     unit = 1000.0 if bytes_per_token is None else (1 << 30) / bytes_per_token
     first, last = math.ceil(math.log2(low / unit)), math.floor(math.log2(high / unit))
     return [unit * 2.0**k for k in range(first, last + 1)]
+
+
+def growth_lines(frame: pl.DataFrame) -> Any:
+    """Prompt length by turn: the median as a line, p10 to p90 as a band. Columns of the query context_growth."""
+    groups = groups_of(frame)
+    rows, tooltip = tipped(
+        frame,
+        {"Type": ("group", None), "Turn": ("turn", formats.count),
+         "Sessions that get here": ("sessions", formats.count), "p10": ("input_tokens_p10", formats.tokens),
+         "Median": ("input_tokens_p50", formats.tokens), "p90": ("input_tokens_p90", formats.tokens)},
+    )  # fmt: skip
+    base = alt.Chart(rows).encode(
+        x=alt.X("turn:Q", title="Turn (0 is the first request)", axis=alt.Axis(tickMinStep=1, format="d")),
+        color=alt.Color("group:N", scale=palette(groups), legend=legend_of(groups)),
+        tooltip=tooltip,
+    )
+    axis = alt.Axis(title="Prompt tokens", labelExpr=formats.VEGA_TOKENS)
+    line = base.mark_line(strokeWidth=2.5, interpolate="step-after").encode(y=alt.Y("input_tokens_p50:Q", axis=axis))
+    points = (
+        base.transform_filter("datum.group == 'single'").mark_point(filled=True, size=60).encode(y="input_tokens_p50:Q")
+    )
+    if len(groups) > 1:
+        return alt.layer(line, points).properties(height=HEIGHT)
+    band = base.mark_area(opacity=0.2, interpolate="step-after").encode(
+        y=alt.Y("input_tokens_p10:Q", axis=axis), y2="input_tokens_p90:Q"
+    )
+    return alt.layer(band, line, points).properties(height=HEIGHT)
+
+
+def rate_over_time(frame: pl.DataFrame) -> Any:
+    """Hit rate of each stretch and of all so far; warm-up is shaded. Columns of the query hit_rate_over_time."""
+    x = alt.X("until_s:Q", title="Time since the first request", axis=alt.Axis(labelExpr=formats.VEGA_SECONDS))
+    rows, tooltip = tipped(
+        frame,
+        {"Until": ("until_s", formats.seconds), "Hit rate": ("hit_rate", formats.rate),
+         "Requests": ("requests", formats.count)},
+    )  # fmt: skip
+    scale = alt.Scale(domain=[0, 1])
+    axis = alt.Axis(title="Hit rate", labelExpr=formats.VEGA_RATE)
+    base = alt.Chart(rows).encode(x=x)
+    points = base.mark_point(filled=True, size=36, color="#2f7fc1").encode(
+        y=alt.Y("hit_rate:Q", scale=scale, axis=axis),
+        opacity=alt.condition("datum.warming_up", alt.value(0.35), alt.value(0.9)),
+        tooltip=tooltip,
+    )
+    line = base.mark_line(color=NEUTRAL, strokeWidth=2).encode(y=alt.Y("hit_rate_so_far:Q", scale=scale, axis=axis))
+    warm = rows.filter("warming_up")
+    if warm.is_empty():
+        return alt.layer(line, points).properties(height=HEIGHT)
+    shade = pl.DataFrame({"from_s": [0.0], "until_s": [float(warm["until_s"].max())]})  # type: ignore[arg-type]
+    band = alt.Chart(shade).mark_rect(color=NEUTRAL, opacity=0.12).encode(x=alt.X("from_s:Q"), x2="until_s:Q")
+    return alt.layer(band, line, points).properties(height=HEIGHT)
+
+
+def age_lines(frame: pl.DataFrame, block: int) -> Any:
+    """Age by cache size, median and p10 to p90: of what is re-used, or of what is evicted (`eviction_age`)."""
+    sized = frame.with_columns(capacity_tokens=pl.col("capacity_blocks") * block)
+    rows, tooltip = tipped(sized, {"Median age": ("age_s_p50", formats.seconds)})
+    x = alt.X(
+        "capacity_tokens:Q", title="Cache size, tokens", scale=alt.Scale(type="log", base=2, nice=False),
+        axis=alt.Axis(labelExpr=formats.VEGA_TOKENS),
+    )  # fmt: skip
+    y = alt.Y("age_s_p50:Q", title="Time since last use", axis=alt.Axis(labelExpr=formats.VEGA_SECONDS))
+    base = alt.Chart(rows).encode(x=x)
+    band = base.mark_area(opacity=0.2).encode(y=alt.Y("age_s_p10:Q"), y2="age_s_p90:Q")
+    line = base.mark_line(point=True).encode(y=y, tooltip=tooltip)
+    return alt.layer(band, line).properties(height=HEIGHT)
+
+
+def session_lines(rows: pl.DataFrame, marks: Sequence[tuple[str, float]]) -> Any:
+    """Sessions at once over their context. Columns: context_tokens, sessions, low, high; marks: (label, tokens)."""
+    ranges = [f"{low:.1f} to {high:.1f}" for low, high in zip(rows["low"], rows["high"], strict=True)]
+    text, tooltip = tipped(
+        rows.with_columns(range=pl.Series(ranges, dtype=pl.String)),
+        {"Context": ("context_tokens", formats.tokens), "Sessions": ("sessions", formats.plain),
+         "Range": ("range", None)},
+    )  # fmt: skip
+    low, high = rows["context_tokens"].to_list()[0], rows["context_tokens"].to_list()[-1]
+    x = alt.X(
+        "context_tokens:Q", scale=alt.Scale(type="log", base=2, domain=[low, high], nice=False),
+        axis=alt.Axis(labelExpr=formats.VEGA_TOKENS, labelOverlap="greedy", values=[1000 * 2**k for k in range(14)],
+                      title="Tokens of a session: context and the reply in flight"),
+    )  # fmt: skip
+    floor = 0.8 * max(0.05, min(rows["low"].to_list()))
+    y = alt.Scale(type="log", domainMin=floor, clamp=True)
+    base = alt.Chart(text).encode(
+        x=x,
+        tooltip=tooltip,
+    )
+    area = base.mark_area(opacity=0.18, color=ALL).encode(
+        y=alt.Y("low:Q", scale=y, title="Sessions that fit at once"), y2="high:Q"
+    )
+    line = base.mark_line(strokeWidth=2.5, color=ALL).encode(y=alt.Y("sessions:Q", scale=y))
+    layers = [area, line]
+    if marks:
+        frame = pl.DataFrame(
+            {"context_tokens": [float(m[1]) for m in marks], "label": [m[0] for m in marks],
+             "row": [i % 2 for i in range(len(marks))]}
+        )  # fmt: skip
+        at = alt.Chart(frame).encode(x=x)
+        layers.append(at.mark_rule(strokeDash=[4, 4], color=NEUTRAL))
+        layers += [
+            at.transform_filter(f"datum.row == {row}")
+            .mark_text(align="left", baseline="top", dx=4, color=NEUTRAL)
+            .encode(y=alt.value(4 + 15 * row), text="label:N")
+            for row in (0, 1)
+        ]
+    return alt.layer(*layers).properties(height=300)
