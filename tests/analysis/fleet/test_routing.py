@@ -258,7 +258,7 @@ def test_unknown_policies_parameters_and_loads_are_refused() -> None:
     for cell, message in (
         (Cell("nearest", 2), "no routing policy"),
         (Cell("tower", 2, params={"speed": 1.0}), "it has budget"),
-        (Cell("sglang_cache_aware", 2), "choose --service"),
+        (Cell("sglang_cache_aware", 2), "choose the service"),
         (Cell("tower", 0), "replicas must be at least 1"),
         (Cell("tower", 2, service="recorded"), "no durations"),
         (Cell("tower", 1, events=(Event("lose", 0.0),)), "only replica"),

@@ -343,8 +343,8 @@ def test_sessions_fall_with_their_length(name: str, a: int, b: int, shared: int)
             "impossible TP: 64 attention heads cannot be divided over 3 ranks; possible: 1, 2, 4, 8",
         ),
         ({"shards": Sharding(0)}, "tp 0 must be at least 1"),
-        ({"shards": Sharding(4, dp=3)}, "--dp 3 must divide --tp 4"),
-        ({"shards": Sharding(4, dcp=3)}, "--dcp 3 must divide the 4 attention ranks"),
+        ({"shards": Sharding(4, dp=3)}, "dp 3 must divide tp 4"),
+        ({"shards": Sharding(4, dcp=3)}, "dcp 3 must divide the 4 attention ranks"),
         ({"gpu_bytes": -1.0}, "negative memory: GPU memory is -1 bytes"),
         ({"weights_bytes": -5.0}, "negative memory: weights is -5 bytes"),
         ({"reserve_bytes": -5.0}, "negative memory: reserve is -5 bytes"),
@@ -363,6 +363,6 @@ def test_gqa_limits() -> None:
     model, gpu = load_model("minimax-m2"), load_gpu("b200")
     with pytest.raises(ValueError, match=r"8 KV heads cannot be divided over or copied to 6 ranks"):
         kv_budget(Replica(model, gpu, Sharding(6)))
-    with pytest.raises(ValueError, match=r"with 8 KV heads --dcp is at most tp / KV heads = 1"):
+    with pytest.raises(ValueError, match=r"with 8 KV heads dcp is at most tp / KV heads = 1"):
         kv_budget(Replica(model, gpu, Sharding(8, dcp=2)))
     assert kv_budget(Replica(model, gpu, Sharding(16, dcp=2))).token_bytes.per_token_per_gpu == 15_872
