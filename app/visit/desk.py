@@ -69,5 +69,6 @@ def desk(known: Known) -> Desk:
     from traces.dataset.layout import Dataset
 
     path = known.path or folders.demo_dataset()
-    key = Dataset(path).key
+    about = path.stat() if path.is_file() else None  # a bundle is unpacked once, not to look at its key
+    key = Dataset(path).key if about is None else f"{about.st_mtime_ns} {about.st_size}"
     return (_own_desk if known.private else _shared_desk)(str(path), key)

@@ -49,13 +49,6 @@ def within_roots(text: str) -> Path:
     raise OutsideRoots("nothing of that name in the folders that this server may read")
 
 
-def is_dataset(path: Path) -> bool:
-    """Whether `path` is a dataset's folder (it may still be damaged)."""
-    from traces.dataset.layout import MANIFEST
-
-    return (path / MANIFEST).is_file()
-
-
 def root_name(path: Path) -> str:
     """A path's name relative to its data root."""
     for root in roots():

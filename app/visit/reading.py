@@ -64,7 +64,7 @@ def read(inputs: list[str], dataset: Path, options: dict[str, Any], watch: Watch
     Raises:
         NotRead: nothing was usable, or the reading failed.
     """
-    environment = {**os.environ, "POLARS_MAX_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "POLARS_MAX_THREADS": "1", "PYTHONPATH": str(ROOT), "TMPDIR": str(dataset.parent)}
     process = subprocess.Popen(
         [sys.executable, "-m", "app.visit.reading_process"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         env=environment, start_new_session=True,

@@ -14,7 +14,7 @@ from typing import Any
 import streamlit as st
 
 from app.visit.desk import desk
-from app.visit.known import DATASET_VARIABLE, DEMO, Known, OutsideRoots, demo, is_dataset, within_roots
+from app.visit.known import DATASET_VARIABLE, DEMO, Known, OutsideRoots, demo, within_roots
 
 
 def opened() -> dict[str, Known]:
@@ -40,6 +40,8 @@ def _from_link(found: dict[str, Known]) -> None:
         path = within_roots(asked)
     except OutsideRoots:
         return
+    from traces.dataset.layout import is_dataset
+
     if is_dataset(path):
         found[asked] = Known(asked, path, False)
 

@@ -87,7 +87,7 @@ def test_broken_dataset_is_a_message_with_the_next_step(on, tiny: Path, tmp_path
     assert not at.exception
     assert len(at.error) == 1
     assert "prefixes missing" in at.error[0].value
-    assert "ingest again" in at.error[0].value
+    assert "ingest it again" in at.error[0].value
     if page == PAGES[0]:
         assert at.button(key="open-demo")
 

@@ -168,3 +168,18 @@ def test_uploads_have_totals(tmp_path: Path) -> None:
     with pytest.raises(uploads.TooMuch, match=re.escape("tracetower bundle")):
         uploads.check([Sent(uploads.VISITOR_BYTES - 999)], visitor, tmp_path)
     assert server.used_bytes(tmp_path) == 1000
+
+
+def test_a_dataset_that_is_sent_is_opened_as_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from app.visit.desk import desk
+    from app.visit.known import Known
+    from traces.dataset.bundle import bundle
+    from traces.dataset.layout import Dataset
+    from traces.intake.ingest import ingest
+
+    ingest([write(tmp_path / "trace.jsonl")], tmp_path / "ds")
+    bundle(Dataset(tmp_path / "ds"), tmp_path / "ds.zip")
+    for name in ("ds", "ds.zip"):
+        opened = desk(Known(name, tmp_path / name, False))
+        assert opened.warehouse.dataset.read("requests").height == 3
+        assert desk(Known(name, tmp_path / name, False)) is opened

@@ -131,16 +131,18 @@ def _drop(sent: list[Any], why: str) -> None:
 
 
 def _take(sent: list[Any]) -> None:
-    from traces.dataset.bundle import is_bundle, open_bundle
-    from traces.dataset.layout import NotADataset
+    from traces.dataset.bundle import open_bundle
+    from traces.dataset.layout import NotADataset, is_dataset
 
     name = f"upload {sum(k.private for k in state.opened().values()) + 1}"
     try:
         inputs = uploads.save(sent, folders.session_folder())
         uploads.forget(sent)
-        if len(inputs) == 1 and is_bundle(Path(inputs[0])):
-            path = folders.session_folder() / f"dataset-{secrets.token_hex(8)}"
-            open_bundle(Path(inputs[0]), path)
+        if len(inputs) == 1 and is_dataset(Path(inputs[0])):
+            path = Path(inputs[0])
+            if path.is_file():
+                path = folders.session_folder() / f"dataset-{secrets.token_hex(8)}"
+                open_bundle(Path(inputs[0]), path)
             state.open_dataset(Known(name, path, True))
             st.session_state.pop("failed", None)
             st.rerun()
@@ -171,7 +173,9 @@ def _path_box() -> None:
         st.error(f"{error}. It may read: {names}.", icon=":material/error:")
         return
     name = known.root_name(path)
-    if known.is_dataset(path):
+    from traces.dataset.layout import is_dataset
+
+    if is_dataset(path):
         state.open_dataset(Known(name, path, False))
         st.rerun()
     read(Inputs((str(path),), name))
