@@ -54,6 +54,7 @@ READERS: dict[str, str] = {
     "applied_compute": "traces.formats.lengths.applied_compute",
     "table": "traces.formats.table.reader",
     "llm_pairs": "traces.formats.gateways.llm_pairs",
+    "batch_results": "traces.formats.gateways.batch_results",
     "agentsight": "traces.formats.gateways.agentsight",
     "otlp": "traces.formats.gateways.observability.otlp",
     "otel_flat": "traces.formats.gateways.observability.otel_flat",

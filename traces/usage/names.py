@@ -49,10 +49,11 @@ _OUTPUT = {"output", "outputs", "completion", "completions", "candidates", "cand
            "response", "out"}  # fmt: skip
 _WEAK = {"in", "out", "request", "response", "context"}
 _MODALITY = {"audio", "image", "images", "text", "video", "document", "accepted", "rejected", "prediction", "predicted"}
-_NO_COUNT = {"cost", "costs", "price", "usd", "rate", "ratio", "percent", "pct", "ttl", "saved", "savings", "id", "key",
-             "ms", "s", "us", "ns", "time", "seconds", "latency", "at", "status", "type", "control", "hits", "requests",
-             "limit", "max", "budget", "window", "per", "throughput", "tps", "speed", "bytes", "chars", "messages",
-             "name", "model", "estimated", "accumulated", "cumulative", "server", "remaining"}  # fmt: skip
+_NO_COUNT = {"cost", "costs", "price", "usd", "rate", "ratio", "percent", "pct", "ttl", "saved", "savings", "id",
+             "key", "ms", "s", "us", "ns", "time", "seconds", "latency", "at", "status", "type", "control", "hits",
+             "requests", "limit", "max", "budget", "window", "per", "throughput", "tps", "speed", "bytes", "chars",
+             "messages", "ids", "avg", "mean", "name", "model", "estimated", "accumulated", "cumulative", "server",
+             "remaining"}  # fmt: skip
 _UNIT = {"token", "tokens", "isl", "osl"}
 _VOCABULARY = sorted(
     _CACHE | _WRITE | _THOUGHT | _UNIT | {"read", "hit", "total", "count", "input", "prompt", "output", "completion",
@@ -92,7 +93,7 @@ def figure(path: tuple[str, ...]) -> str | None:
     certain = not every <= _WEAK  # `in`, `request` and their like need "tokens" beside them
     side = "input" if every & _INPUT and certain else "output" if every & _OUTPUT and certain else None
     if every & {"tool", "tools"}:
-        return None if outer else "tools"
+        return "tools" if inner == {"tool"} or {"use", "prompt"} <= inner else None
     if inner & _NOT:
         return "fresh" if side == "input" else None
     if outer or "details" in every:  # inside `input_tokens_details` only a total and what was named above are of use

@@ -20,6 +20,7 @@ from traces.source.json_values import reason_of
 from traces.source.logged_times import first_moment
 from traces.source.sources import Head, Source, parse_json
 from traces.text.messages import compact
+from traces.usage.containers import usage_in
 
 NAME = "llm_pairs"
 SUMMARY = {
@@ -209,7 +210,7 @@ class _Reader:
             session=session,
             request=pair.request if isinstance(pair.request, Mapping) else None,
             answer=answer,
-            usage=None if answer.get("usage") else pair.usage,
+            usage=_usage(record, answer) if pair.usage is None else None if answer.get("usage") else pair.usage,
             provider="bedrock" if pair.usage is not None else None,
             model=text_of(answer, "model", "modelVersion") or _model(pair),
             arrival_s=arrival,
@@ -233,6 +234,12 @@ class _Reader:
         if known is not None:
             return known[0], None
         return [], Piece(self.context.digest(f"stored contents {name}"), 0, "unobserved")
+
+
+def _usage(record: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The usage of the answer, with what only the record beside it says."""
+    beside = {name: value for name, value in record.items() if name not in ("request", "response")}
+    return usage_in({**beside, "response": answer}, 1) or None
 
 
 def _sorted(value: Any) -> Any:

@@ -9,10 +9,11 @@ from typing import Any
 from traces.formats.table.columns import Columns
 from traces.source.clock import LONGEST_S, seconds_per
 from traces.source.sources import parse_json
-from traces.usage.rules import Usage, count, normalise
+from traces.usage.containers import json_in, may_count, usage_in
+from traces.usage.evidence import Meanings
+from traces.usage.rules import Usage, normalise
 
 _UNIT_IN_NAME = {"ms": "ms", "us": "us", "ns": "ns", "nano": "ns", "s": "s"}
-_PLAIN = {"input_tokens", "output_tokens", "cached_tokens"}
 _FAILED = re.compile(r"err|fail|timeout|timed.?out|cancel|abort|reject|denied|refused|exception|unavailable", re.I)
 
 
@@ -74,34 +75,27 @@ def failed_with(error: Any) -> bool:
     return error not in (None, False, 0, "", "null", "None", "none", "false") and error != {} and error != []
 
 
-def usage_of(row: dict[str, Any], columns: Columns, value: Any, provider: str | None) -> Usage:
-    """Usage from the usage object, else from flat columns.
+def usage_of(row: dict[str, Any], columns: Columns, meanings: Meanings | None) -> Usage:
+    """Usage from the usage object, the flat columns and the answer, whichever have it.
 
     Raises:
         ValueError: where a count is no count.
     """
-    usage = parsed(value)
-    if isinstance(usage, dict):
-        return normalise(usage, provider)
+    model, provider = (label(first(row, columns.found.get(name, ()))[1]) for name in ("model", "provider"))
     flat: dict[str, Any] = {}
     for column, field in columns.usage:
         cell = row[column]
-        if isinstance(cell, str) and "." in cell and re.fullmatch(r"\s*\d+\.0*\s*", cell):
-            cell = cell.split(".")[0]
         if cell is None or cell == "" or (isinstance(cell, float) and cell != cell):
             continue
         if isinstance(cell, Decimal):
             cell = int(cell)
-        flat.setdefault(field, parsed(cell) if isinstance(cell, str) and cell[:1] == "{" else cell)
-    if flat.keys() <= _PLAIN:
-        # What most tables have, and what the rule for flat names makes of it; the general way costs ten times as much.
-        return Usage(
-            count(flat.get("input_tokens"), "input_tokens"),
-            count(flat.get("cached_tokens"), "cached_tokens"),
-            None,
-            count(flat.get("output_tokens"), "output_tokens"),
-        )
-    return normalise(flat, provider)
+        if isinstance(cell, str):
+            cell = cell.split(".")[0] if re.fullmatch(r"\s*\d+\.0*\s*", cell) else json_in(cell)
+        if not may_count(column) or type(cell) is int or (isinstance(cell, str) and cell.strip().isdecimal()):
+            flat[field] = cell
+    logged = {name: row[name] for name in ("response", *columns.found.get("usage", ())) if name in row}
+    usage = usage_in({**logged, **flat}, 1) if logged else flat
+    return normalise(usage, provider, meanings=meanings, model=model)
 
 
 def parsed(value: Any) -> Any:

@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from traces.usage.containers import OBJECTS, is_count, may_count
+from traces.usage.names import figure
+
 NAMES: dict[str, tuple[str, ...]] = {
     "time": (
         "start",
@@ -20,6 +23,11 @@ NAMES: dict[str, tuple[str, ...]] = {
         "arrival",
         "created",
         "request_time",
+        "requested_at",
+        "logged_at",
+        "event_time",
+        "datetime",
+        "date",
         "timestamp_s",
         "timestamp_ms",
         "timestamp_us",
@@ -51,75 +59,25 @@ NAMES: dict[str, tuple[str, ...]] = {
     "block_size": ("block_size",),
     "response": ("response", "completion"),
     "output_token_ids": ("output_token_ids", "completion_token_ids", "response_token_ids"),
-    "usage": ("usage",),
-    "input_tokens": (
-        "input_tokens",
-        "prompt_tokens",
-        "input_length",
-        "ContextTokens",
-        "input_len",
-        "prompt_len",
-        "prompt_length",
-        "num_prefill_tokens",
-        "request_tokens",
-        "isl",
-    ),
-    "output_tokens": (
-        "output_tokens",
-        "completion_tokens",
-        "output_length",
-        "GeneratedTokens",
-        "output_len",
-        "num_decode_tokens",
-        "response_tokens",
-        "osl",
-    ),
-    "cached_tokens": ("cached_tokens", "cache_read_tokens"),
+    "usage": OBJECTS,
 }
 """What a column can mean -> the names it goes by, the likeliest first. Case, spaces and punctuation do not matter."""
 
 PROMPTS = ("token_ids", "messages", "prompt", "hash_ids")
 """Columns that hold a prompt; the first that has a value is used."""
 
-_USAGE_FIELDS = frozenset(
-    [
-        "cached_tokens",
-        "cache_read_tokens",
-        "cache_write_tokens",
-        "cached_input_tokens",
-        "cache_read_input_tokens",
-        "cache_creation_input_tokens",
-        "cache_write_input_tokens",
-        "cache_creation_tokens",
-        "prompt_cache_hit_tokens",
-        "prompt_cache_read_tokens",
-        "prompt_cache_write_tokens",
-        "num_cached_tokens",
-        "reasoning_tokens",
-        "reasoning_output_tokens",
-        "total_tokens",
-        "prompt_tokens_details",
-        "completion_tokens_details",
-        "input_tokens_details",
-        "output_tokens_details",
-        "cache_creation",
-    ]
-)
-_COUNTS = {"input_tokens": "input_tokens", "output_tokens": "output_tokens", "cached_tokens": "cached_tokens"}
-_KEEP = frozenset(
-    [
-        "input_tokens",
-        "prompt_tokens",
-        "input_length",
-        "ContextTokens",
-        "output_tokens",
-        "completion_tokens",
-        "output_length",
-        "GeneratedTokens",
-        "cached_tokens",
-        "cache_read_tokens",
-    ]
-)
+FIGURES = {
+    "input_tokens": "input_tokens",
+    "uncached_input_tokens": "uncached_input_tokens",
+    "output_tokens": "output_tokens",
+    "cached_tokens": "cached_tokens",
+    "cache_read_tokens": "cached_tokens",
+    "cache_write_tokens": "cache_write_tokens",
+    "reasoning_tokens": "reasoning_tokens",
+    "total_tokens": "total_tokens",
+}
+"""Names of token counts for --map, and the field of a usage object that each is. Unmapped columns need none: their own
+names say what they are (traces.usage.names)."""
 
 
 class Columns(NamedTuple):
@@ -131,7 +89,7 @@ class Columns(NamedTuple):
     @property
     def tells_lengths(self) -> bool:
         """Whether a prompt, a usage object or a number of tokens is among them."""
-        return any(name in self.found for name in (*PROMPTS, "usage", "input_tokens", "output_tokens"))
+        return bool(self.usage) or any(name in self.found for name in (*PROMPTS, "usage"))
 
     @property
     def tells_a_call(self) -> bool:
@@ -145,7 +103,8 @@ def plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-_MEANING = {plain(name): meaning for meaning, names in NAMES.items() for name in (meaning, *names)}
+_MEANING = {plain(name): name for name in FIGURES}
+_MEANING |= {plain(name): meaning for meaning, names in NAMES.items() for name in (meaning, *names)}
 _MEANING |= {plain(name): meaning for meaning, names in NAMES.items() for name in names}
 
 
@@ -159,7 +118,7 @@ def checked_mapping(mapping: Mapping[str, str] | None) -> dict[str, str]:
     for name, column in (mapping or {}).items():
         meaning = _MEANING.get(plain(name))
         if meaning is None:
-            known = ", ".join(sorted(n for names in NAMES.values() for n in names[:1]))
+            known = ", ".join(sorted([*FIGURES, *(names[0] for names in NAMES.values())]))
             raise ValueError(f"--map {name}=…: no such name. Known: {known}")
         out[meaning] = column
     return out
@@ -182,14 +141,10 @@ def resolve(columns: Iterable[str], mapping: Mapping[str, str]) -> Columns:
         usable = tuple(dict.fromkeys(h for h in hits if h is not None and h not in mapped))
         if usable:
             found[meaning] = usable
-    usage: list[tuple[str, str]] = []
-    for meaning, field in _COUNTS.items():
-        for column in found.get(meaning, ())[:1] if meaning in mapping else found.get(meaning, ()):
-            usage.append((column, column if column in _KEEP and meaning not in mapping else field))
-    taken = {column for column, _ in usage} | mapped
-    for column in present:
-        if column not in taken and (
-            column in _USAGE_FIELDS or column.startswith(("gen_ai.usage.", "llm.token_count."))
-        ):
-            usage.append((column, column))
+    usage = [(mapping[name], field) for name, field in FIGURES.items() if mapping.get(name) in present]
+    meant = {field for _, field in usage}
+    taken = {column for columns in found.values() for column in columns} | mapped
+    counts = [column for column in present if column not in taken and (is_count(column) or may_count(column))]
+    # A mapped figure stands alone: no other column of the same figure counts beside it.
+    usage += [(column, column) for column in counts if figure((column,)) not in {figure((field,)) for field in meant}]
     return Columns(found, tuple(usage))

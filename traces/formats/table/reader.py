@@ -50,7 +50,7 @@ def sniff(head: Head, name: str) -> float:
     if not columns.tells_lengths:
         return 0.0
     found = columns.found
-    if not {"time", "session", "model", "input_tokens", "hash_ids", "token_ids"} & found.keys():
+    if not columns.usage and not {"time", "session", "model", "hash_ids", "token_ids"} & found.keys():
         return 0.3
     return 0.5 if "usage" in found or any(name in found for name in PROMPTS) else 0.4
 
@@ -109,7 +109,7 @@ class _Table:
             return
         arrival, basis = self._time(row, columns, "time")
         session = label(value("session"))
-        usage = usage_of(row, columns, value("usage"), label(value("provider")))
+        usage = usage_of(row, columns, self.context.meanings)
         key = str(ordinal)
         prompt, tokens = self._prompt(row, columns, session, key, usage)
         reply = self._reply(row, columns, prompt)
