@@ -140,7 +140,7 @@ class Calls:
         """The counts of a call: from its log where it keeps them, else from the answer."""
         if call.counts is not None:
             return call.counts
-        return normalise(usage_object(call, answer), call.provider, call.disjoint, self._meanings, model)
+        return normalise(usage_object(call, answer), call.provider, call.disjoint, self._meanings, model, True)
 
     def _replies(self, answer: Mapping[str, Any] | None) -> list[Entry]:
         ids = answer.get("output_token_ids") if answer is not None else None

@@ -48,45 +48,48 @@ Decision = tuple[str | None, str | None, bool]
 _OPEN: Decision = (None, None, False)
 
 
+Votes = Counter[tuple[str, tuple[str, ...]]]
+"""What objects showed, with their count: (by, the meanings that fit); by as in `traces.usage.meaning.Shown`."""
+
+_EVERY = (m.INCLUDES, m.OUTSIDE, m.READ_OUTSIDE, m.WRITE_OUTSIDE, m.WITHIN, m.APART)
+
+
 class _Group:
     """The objects of one provider, model and set of names, counted by what they showed of each meaning."""
 
-    def __init__(self, default: m.Default, generic: bool) -> None:
+    def __init__(self, default: m.Default, generic: bool, anyone: bool) -> None:
         self.default = default
+        self.anyone = anyone or generic
         self.generic = generic  # nobody documents what these names mean together
-        self.input: Counter[tuple[str, str]] = Counter()  # (by, meaning) of objects with cached tokens
-        self.output: Counter[tuple[str, str]] = Counter()  # of objects with reasoning
+        self.input: Votes = Counter()  # of objects with cached tokens
+        self.output: Votes = Counter()  # of objects with reasoning
         self.bare = 0
         self.odd = 0
         self.uncached = 0
-        self.examples: dict[tuple[str, str], str] = {}
+        self.examples: dict[tuple[str, tuple[str, ...]], str] = {}
 
 
-def _decided(votes: Counter[tuple[str, str]], bare: int, documented: bool) -> str | None:
+def _decided(votes: Votes, bare: int, documented: bool) -> str | None:
     """The meaning that the objects of a group show; None where they show none or as many show another.
 
     Cached tokens above the input prove that it excludes them. Totals that equal input + output say nothing where they
     do so in such objects too: whoever wrote them added up the two figures. Rare objects that contradict the rest, or
     the documented meaning of their names, are faults of the source.
     """
-    exceeding = sum(count for (by, _), count in votes.items() if by == "exceeds")
-    shown: Counter[str] = Counter()
-    for (by, meaning), count in votes.items():
-        if by in ("total", "parts", "exceeds"):
-            shown[meaning] += count
-    including = shown[m.INCLUDES]
-    if documented and not including and 0 < exceeding <= RARE * (exceeding + votes["open", ""]):
+    shown = {vote: count for vote, count in votes.items() if vote[1]}
+    exceeding = sum(count for (by, _), count in shown.items() if by == "exceeds")
+    including = sum(count for (_, fits), count in shown.items() if m.INCLUDES in fits and m.OUTSIDE not in fits)
+    if documented and not including and 0 < exceeding <= RARE * (exceeding + votes["open", ()]):
         return m.INCLUDES
     if exceeding and including:
-        outside = shown[m.OUTSIDE] - exceeding
-        if not outside and exceeding > RARE * (exceeding + including) and bare:
-            return m.OUTSIDE
         if exceeding <= RARE * (exceeding + including):
-            shown[m.OUTSIDE] -= exceeding
-    ranked = [(meaning, count) for meaning, count in shown.most_common() if count > 0]
-    if not ranked or (len(ranked) > 1 and ranked[0][1] == ranked[1][1]):
-        return None
-    return ranked[0][0]
+            shown = {vote: count for vote, count in shown.items() if vote[0] != "exceeds"}
+        elif bare and not any(by == "total" and m.INCLUDES not in fits for by, fits in shown):
+            return m.OUTSIDE
+    fitting = {meaning: sum(n for (_, fits), n in shown.items() if meaning in fits) for meaning in _EVERY}
+    best = max(fitting.values())
+    leading = [meaning for meaning, count in fitting.items() if count == best]
+    return leading[0] if best and (len(leading) == 1 or best == sum(shown.values())) else None
 
 
 class Meanings:
@@ -103,7 +106,12 @@ class Meanings:
         self.objects = 0
 
     def read(
-        self, usage: Mapping[str, Any], provider: str = "", model: str = "", disjoint: bool | None = None
+        self,
+        usage: Mapping[str, Any],
+        provider: str = "",
+        model: str = "",
+        disjoint: bool | None = None,
+        anyone: bool = False,
     ) -> Usage:
         """One usage object as inclusive counts; errors as `traces.usage.rules.normalise`."""
         found, plan = figures(usage)
@@ -116,7 +124,9 @@ class Meanings:
             if len(self._groups) >= _GROUPS:
                 key = ("", "", key[2])
             stated = disjoint is not None or provider in m.STATED
-            group = self._groups.setdefault(key, _Group(default, GENERIC in plan.styles and not stated))
+            group = self._groups.setdefault(
+                key, _Group(default, GENERIC in plan.styles and not stated, anyone and not stated)
+            )
         self.objects += 1
         weighed = m.weigh(found, GENERIC not in plan.styles)
         of_input, of_output, bare = self._decisions.get(key, _OPEN)
@@ -130,11 +140,11 @@ class Meanings:
     def _count(self, group: _Group, found: Figures, weighed: m.Weighed, totals: bool) -> None:
         group.odd += weighed.odd_total
         if weighed.odd_total:
-            group.examples.setdefault(("odd", ""), _figures_of(found))
+            group.examples.setdefault(("odd", ()), _figures_of(found))
         for shown, votes in ((weighed.input, group.input), (weighed.output, group.output)):
             if shown.by == "same":
                 continue
-            vote = (shown.by or "open", shown.meaning)
+            vote = (shown.by or "open", shown.fits if shown.meaning else ())
             votes[vote] += 1
             group.examples.setdefault(vote, _figures_of(found))
         group.uncached += weighed.input.by == "same"
@@ -177,8 +187,8 @@ class Meanings:
                 (group.input, (of_input, bare), (before[0], before[2]), group.default.input),
                 (group.output, (of_output, False), (before[1], False), group.default.output),
             ):
-                for by, meaning in votes:
-                    shown = m.Shown("" if by == "open" else by, meaning, (*_BOTH, meaning))
+                for vote in votes:
+                    shown = _shown(vote)
                     if chosen(shown, now[0], default, now[1]) != chosen(shown, was[0], default, was[1]):
                         return True
         return False
@@ -189,18 +199,20 @@ class Meanings:
         found: list[Evidence] = []
         for key, group in self._groups.items():
             of_input, of_output, bare = decisions[key]
-            assumed = group.generic and of_input is None
-            found += _evidence(group, group.input, of_input or group.default.input, bare, True, assumed)
-            found += _evidence(group, group.output, of_output or group.default.output, False, False, False)
+            guess = group.anyone and of_input is None, group.anyone and of_output is None
+            found += _evidence(group, group.input, of_input or group.default.input, bare, True, guess[0])
+            found += _evidence(group, group.output, of_output or group.default.output, False, False, guess[1])
             if group.odd:
-                found.append(Evidence(ODD, 0, (), group.odd, group.examples["odd", ""]))
+                found.append(Evidence(ODD, 0, (), group.odd, group.examples["odd", ()]))
         uncached = sum(group.uncached for group in self._groups.values())
         if uncached and not any(group.input for group in self._groups.values()):
             found.append(Evidence("no cached tokens are reported, so input is the whole prompt", uncached, ()))
         return found
 
 
-_BOTH = (m.INCLUDES, m.OUTSIDE, m.WITHIN, m.APART)
+def _shown(vote: tuple[str, tuple[str, ...]]) -> m.Shown:
+    by, fits = vote
+    return m.Shown("" if by == "open" else by, fits[0] if fits else "", fits or _EVERY)
 
 
 def chosen(shown: m.Shown, decided: str | None, default: str, bare: bool) -> str:
@@ -220,8 +232,8 @@ def chosen(shown: m.Shown, decided: str | None, default: str, bare: bool) -> str
 
 
 def _decision(groups: list[_Group]) -> Decision:
-    inputs: Counter[tuple[str, str]] = Counter()
-    outputs: Counter[tuple[str, str]] = Counter()
+    inputs: Votes = Counter()
+    outputs: Votes = Counter()
     for group in groups:
         inputs.update(group.input)
         outputs.update(group.output)
@@ -231,24 +243,20 @@ def _decision(groups: list[_Group]) -> Decision:
     return of_input, _decided(outputs, 0, False), bool(bare) and of_input == m.OUTSIDE
 
 
-def _evidence(
-    group: _Group, votes: Counter[tuple[str, str]], decided: str, bare: bool, of_input: bool, assumed: bool
-) -> list[Evidence]:
+def _evidence(group: _Group, votes: Votes, decided: str, bare: bool, of_input: bool, assumed: bool) -> list[Evidence]:
     read_as: Counter[str] = Counter()
     proofs: dict[str, Counter[str]] = {}
     contradicting, example = 0, ""
-    for (by, meaning), count in votes.items():
-        shown = m.Shown("" if by == "open" else by, meaning, (*_BOTH, meaning))
-        said = decided if by in ("open", "name") else chosen(shown, decided, decided, bare)
+    for vote, count in votes.items():
+        by, fits = vote
+        said = decided if not fits or decided in fits else chosen(_shown(vote), decided, decided, bare)
         read_as[said] += count
         proof = _PROOF[by]
-        text = proof if isinstance(proof, str) else proof[of_input]
-        agrees = by in ("open", "name") or meaning == said
-        if agrees:
-            proofs.setdefault(said, Counter())[text] += count
-        if by not in ("open", "name") and (meaning != decided) and not (bare and meaning == m.INCLUDES):
+        if not fits or said in fits:
+            proofs.setdefault(said, Counter())[proof if isinstance(proof, str) else proof[of_input]] += count
+        if fits and decided not in fits and not (bare and m.INCLUDES in fits):
             contradicting += count
-            example = example or group.examples[by, meaning]
+            example = example or group.examples[vote]
     return [
         Evidence(
             _SAID[said],
@@ -256,7 +264,7 @@ def _evidence(
             tuple(sorted(proofs.get(said, Counter()).items())),
             contradicting if said == decided else 0,
             example if said == decided else "",
-            votes["open", ""] if assumed and said == decided else 0,
+            votes["open", ()] if assumed and said == decided else 0,
         )
         for said, count in read_as.items()
     ]

@@ -70,8 +70,8 @@ class Findings:
                 )
             if one.assumed:
                 found.append(
-                    f"{name}: nothing shows whether the input of {one.assumed:,} records includes their cached tokens; "
-                    f'"{one.meaning}" is assumed (a total per record would show it, and so would a provider)'
+                    f'{name}: in {one.assumed:,} records "{one.meaning}" is assumed from the names: nothing shows it '
+                    "(a total per record would)"
                 )
         return found
 

@@ -129,10 +129,10 @@ def weigh(f: Figures, documented: bool) -> Weighed:
 
 def _possible(f: Figures, exceeds: bool) -> list[str]:
     inputs = [OUTSIDE] if exceeds else [INCLUDES, OUTSIDE]
-    if f.read and f.written and f.input is not None and f.total is not None:
-        # A part outside, the other inside: only ever where a total says so.
-        inputs += [READ_OUTSIDE] if f.written <= f.input else []
-        inputs += [WRITE_OUTSIDE] if f.read <= f.input else []
+    if f.input is not None and f.total is not None:
+        # One part outside, the other inside: only ever where a total says so.
+        inputs += [READ_OUTSIDE] if (f.written or 0) <= f.input else []
+        inputs += [WRITE_OUTSIDE] if (f.read or 0) <= f.input else []
     return inputs
 
 
@@ -147,7 +147,7 @@ def _split(f: Figures, cached: int) -> str | None:
 def _exceeding(shown: Shown, exceeds: bool, named: bool) -> Shown:
     if not exceeds or named or shown.by:
         return shown
-    return Shown("exceeds", OUTSIDE, shown.fits)
+    return Shown("exceeds", OUTSIDE, (OUTSIDE,))
 
 
 def _agreed(shown: Shown, meanings: list[str], counts: dict[str, int | None]) -> Shown:

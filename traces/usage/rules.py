@@ -17,6 +17,7 @@ def normalise(
     disjoint: bool | None = None,
     meanings: Meanings | None = None,
     model: str | None = None,
+    anyone: bool = False,
 ) -> Usage:
     """One usage object as inclusive counts.
 
@@ -28,6 +29,8 @@ def normalise(
             leaves cached tokens out.
         meanings: What the source's other objects showed (`Context.meanings`); None judges the object alone.
         model: The model that was called; each model of a source is judged apart.
+        anyone: Anyone's tool may have written the object (a table, a gateway's log), so a meaning that only its names
+            suggest is reported as assumed.
 
     Raises:
         ValueError: A count is negative, not a number, a truth value, or absurdly large (its field is named); or
@@ -42,7 +45,7 @@ def normalise(
     passes = usage.get("iterations")
     if isinstance(passes, list) and passes and all(isinstance(one, Mapping) for one in passes):
         return _added(usage, passes, who, meanings, model or "")
-    return meanings.read(usage, who, model or "", disjoint)
+    return meanings.read(usage, who, model or "", disjoint, anyone)
 
 
 def _added(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from traces.intake.ingest import ingest
@@ -127,13 +127,17 @@ def test_a_hidden_meaning_is_found_or_warned_about(writer: Writer, made: list[Ca
     assert frame["cache_read_tokens"].to_list() == [call.read for call in made]
 
 
-@settings(deadline=None, max_examples=60)
+def readings(writer: Writer, call: Call) -> set[tuple[int, int]]:
+    """The prompts and answers that the figures of a call can mean, as far as their total allows."""
+    figure, read, wrote, output, reasoning, total = list(written(writer._replace(container="row"), call).values())
+    prompts = {figure, figure + read + wrote, figure + read, figure + wrote}
+    return {(p, a) for p in prompts for a in (output, output + reasoning) if p + a == total}
+
+
+@settings(deadline=None, max_examples=80)
 @given(writers.filter(lambda writer: writer.total), calls)
-def test_totals_find_every_meaning(writer: Writer, made: list[Call]) -> None:
-    """With totals nothing is left to warnings, unless two readings of every record give the same total."""
+def test_totals_that_allow_one_reading_are_enough(writer: Writer, made: list[Call]) -> None:
+    assume(all(len(readings(writer, call)) == 1 for call in made))
     frame, receipt = read([row(writer, at, call) for at, call in enumerate(made)], writer.container == "csv")
-    found = frame.select("input_tokens", "output_tokens").rows()
-    assert found == [(call.prompt, call.answer) for call in made] or any("assumed" in w or "contradict" in w for w in receipt["warnings"])
-    assert any("totals agree" in one["sentence"] for one in receipt["evidence"]) or not any(
-        call.read or call.written or call.reasoning for call in made
-    )
+    assert frame.select("input_tokens", "output_tokens").rows() == [(call.prompt, call.answer) for call in made]
+    assert not receipt["warnings"] or writer.container in ("row", "csv", "usage", "text"), receipt["warnings"]

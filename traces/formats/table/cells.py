@@ -95,7 +95,7 @@ def usage_of(row: dict[str, Any], columns: Columns, meanings: Meanings | None) -
             flat[field] = cell
     logged = {name: row[name] for name in ("response", *columns.found.get("usage", ())) if name in row}
     usage = usage_in({**logged, **flat}, 1) if logged else flat
-    return normalise(usage, provider, meanings=meanings, model=model)
+    return normalise(usage, provider, meanings=meanings, model=model, anyone=True)
 
 
 def parsed(value: Any) -> Any:
