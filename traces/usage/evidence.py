@@ -15,7 +15,7 @@ from traces.records import Evidence
 from traces.usage import meaning as m
 from traces.usage.counts import Usage
 from traces.usage.findings import ODD
-from traces.usage.names import GENERIC, Figures, figures
+from traces.usage.names import CONVENTION, GENERIC, Figures, figures
 
 RARE = 0.05
 """Up to this share of a group's objects may contradict the rest and be taken for faults of the source."""
@@ -125,7 +125,12 @@ class Meanings:
                 key = ("", "", key[2])
             stated = disjoint is not None or provider in m.STATED
             group = self._groups.setdefault(
-                key, _Group(default, GENERIC in plan.styles and not stated, anyone and not stated)
+                key,
+                _Group(
+                    default,
+                    GENERIC in plan.styles and not stated,
+                    anyone and not stated and CONVENTION not in plan.styles,
+                ),
             )
         self.objects += 1
         weighed = m.weigh(found, GENERIC not in plan.styles)

@@ -60,12 +60,12 @@ class Findings:
         for (name, _), one in self._found.items():
             if one.meaning == ODD:
                 found.append(
-                    f"{name}: in {one.contradicting:,} records of usage {ODD}, so it decided nothing (for example "
+                    f"{name}: {ODD} in {one.contradicting:,} usage objects, so it decided nothing there (for example "
                     f"{one.example})"
                 )
             elif one.contradicting:
                 found.append(
-                    f"{name}: {one.meaning} in most of {one.records:,} records, but {one.contradicting:,} contradict "
+                    f"{name}: {one.meaning} in most of {one.records:,} usage objects, but {one.contradicting:,} contradict "
                     f"that, with more cached tokens than input or another total (for example {one.example})"
                 )
             if one.assumed:

@@ -171,6 +171,8 @@ def _paths(shape: Iterable[tuple[str, tuple[str, ...]]]) -> Iterator[tuple[str, 
 
 EXCLUDES, BESIDE, GENERIC = "input excludes cache", "reasoning beside output", "generic names"
 """Styles of names. GENERIC: nobody documents what these names mean together."""
+CONVENTION = "a convention"
+"""The style of attributes of spans: a convention says that the input includes cached tokens."""
 
 _ANTHROPIC = {"cache_read_input_tokens", "cache_creation_input_tokens"}
 _DOCUMENTED = ("cached_input_tokens", "prompt_cache_hit_tokens", "promptTokenCount")
@@ -199,3 +201,5 @@ def _styles(names: set[str], kinds: set[str]) -> Iterator[str]:
         yield GENERIC
     if gemini or opencode:
         yield BESIDE
+    if spans:
+        yield CONVENTION
