@@ -57,9 +57,10 @@ _EVERY = (m.INCLUDES, m.OUTSIDE, m.READ_OUTSIDE, m.WRITE_OUTSIDE, m.WITHIN, m.AP
 class _Group:
     """The objects of one provider, model and set of names, counted by what they showed of each meaning."""
 
-    def __init__(self, default: m.Default, generic: bool, anyone: bool) -> None:
+    def __init__(self, default: m.Default, generic: bool, stated: bool, anyone: bool) -> None:
         self.default = default
-        self.anyone = anyone or generic
+        self.guessed = (anyone and not stated) or generic  # where nothing shows a meaning, it is an assumption
+        self.anyone = anyone
         self.generic = generic  # nobody documents what these names mean together
         self.input: Votes = Counter()  # of objects with cached tokens
         self.output: Votes = Counter()  # of objects with reasoning
@@ -67,6 +68,16 @@ class _Group:
         self.odd = 0
         self.uncached = 0
         self.examples: dict[tuple[str, tuple[str, ...]], str] = {}
+
+    def assumed(self, decided: str | None) -> bool:
+        """Whether what is read with the meaning `decided` of the whole source (None: its default) is an assumption.
+
+        Cached tokens above an input that usually includes them show that it does not, but not that it leaves out all.
+        """
+        if decided is None:
+            return self.guessed
+        shown = any(by in ("total", "parts") for by, _ in self.input)
+        return self.anyone and decided == m.OUTSIDE != self.default.input and not shown
 
 
 def _decided(votes: Votes, bare: int, documented: bool) -> str | None:
@@ -124,14 +135,9 @@ class Meanings:
             if len(self._groups) >= _GROUPS:
                 key = ("", "", key[2])
             stated = disjoint is not None or provider in m.STATED
-            group = self._groups.setdefault(
-                key,
-                _Group(
-                    default,
-                    GENERIC in plan.styles and not stated,
-                    anyone and not stated and CONVENTION not in plan.styles,
-                ),
-            )
+            quiet = stated or CONVENTION in plan.styles
+            group = _Group(default, GENERIC in plan.styles and not stated, quiet, anyone)
+            self._groups[key] = group
         self.objects += 1
         weighed = m.weigh(found, GENERIC not in plan.styles)
         of_input, of_output, bare = self._decisions.get(key, _OPEN)
@@ -204,9 +210,8 @@ class Meanings:
         found: list[Evidence] = []
         for key, group in self._groups.items():
             of_input, of_output, bare = decisions[key]
-            guess = group.anyone and of_input is None, group.anyone and of_output is None
-            found += _evidence(group, group.input, of_input or group.default.input, bare, True, guess[0])
-            found += _evidence(group, group.output, of_output or group.default.output, False, False, guess[1])
+            found += _evidence(group, group.input, of_input or group.default.input, bare, group.assumed(of_input))
+            found += _evidence(group, group.output, of_output or group.default.output, False, group.assumed(of_output))
             if group.odd:
                 found.append(Evidence(ODD, 0, (), group.odd, group.examples["odd", ()]))
         uncached = sum(group.uncached for group in self._groups.values())
@@ -248,7 +253,8 @@ def _decision(groups: list[_Group]) -> Decision:
     return of_input, _decided(outputs, 0, False), bool(bare) and of_input == m.OUTSIDE
 
 
-def _evidence(group: _Group, votes: Votes, decided: str, bare: bool, of_input: bool, assumed: bool) -> list[Evidence]:
+def _evidence(group: _Group, votes: Votes, decided: str, bare: bool, assumed: bool) -> list[Evidence]:
+    of_input = votes is group.input
     read_as: Counter[str] = Counter()
     proofs: dict[str, Counter[str]] = {}
     contradicting, example = 0, ""
@@ -269,7 +275,7 @@ def _evidence(group: _Group, votes: Votes, decided: str, bare: bool, of_input: b
             tuple(sorted(proofs.get(said, Counter()).items())),
             contradicting if said == decided else 0,
             example if said == decided else "",
-            votes["open", ()] if assumed and said == decided else 0,
+            sum(n for (by, _), n in votes.items() if by in ("open", "exceeds")) if assumed and said == decided else 0,
         )
         for said, count in read_as.items()
     ]

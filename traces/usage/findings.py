@@ -65,13 +65,15 @@ class Findings:
                 )
             elif one.contradicting:
                 found.append(
-                    f"{name}: {one.meaning} in most of {one.records:,} usage objects, but {one.contradicting:,} contradict "
-                    f"that, with more cached tokens than input or another total (for example {one.example})"
+                    f"{name}: {one.meaning} in most of {one.records:,} usage objects, but {one.contradicting:,} "
+                    f"contradict that, with more cached tokens than input or another total (for example {one.example})"
                 )
             if one.assumed:
+                exceeds = any("exceed" in proof for proof, _ in one.proofs)
+                why = "their cached tokens exceed the input" if exceeds else "only the names suggest it"
                 found.append(
-                    f'{name}: in {one.assumed:,} records "{one.meaning}" is assumed from the names: nothing shows it '
-                    "(a total per record would)"
+                    f'{name}: "{one.meaning}" is assumed for {one.assumed:,} of {one.records:,} usage objects, '
+                    f"since {why} (a total per record would show it)"
                 )
         return found
 

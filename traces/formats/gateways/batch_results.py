@@ -26,9 +26,7 @@ _NO_PROMPTS = (
 
 def sniff(head: Head, name: str) -> float:
     """Sure where a record names its place in a batch beside an answer."""
-    record = head.record if head.record is not None else head.document
-    if isinstance(record, list):
-        record = record[0] if record else None
+    record = head.record
     if not isinstance(record, Mapping):
         return 0.0
     return 0.95 if _answered(record) is not None else 0.0
