@@ -11,14 +11,7 @@ from numpy.typing import NDArray
 from analysis.headline.bootstrap import ratio_interval
 from analysis.profile.buckets import buckets
 from analysis.profile.distributions import describe
-
-KNOWN_STOPS = frozenset(
-    [
-        "tool_use", "end_turn", "stop_sequence", "max_tokens", "stop", "length", "tool_calls", "content_filter",
-        "pause_turn", "refusal", "error", "cancelled", "aborted", "toolUse", "STOP", "MAX_TOKENS",
-    ]
-)  # fmt: skip
-"""Stop reasons that are published by name; others could hold text and are called other."""
+from traces.dataset.published_names import KNOWN_STOPS
 
 
 def group_figures(rows: pl.DataFrame, hits: dict[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from analysis.profile.whole_sessions import FEW
 from analysis.store.prepared import Prepared
 from analysis.store.question import Question
 from analysis.store.warehouse import Warehouse
-from traces.dataset.bundle import KNOWN_AGENTS
+from traces.dataset.published_names import KNOWN_AGENTS
 
 SCHEMA, VERSION = "tracetower.profile", 2
 READABLE = (1, 2)

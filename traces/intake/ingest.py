@@ -19,7 +19,7 @@ from traces.dataset.writing import is_unfinished, partial_of, spool_of, write_ge
 from traces.formats.table.columns import checked_mapping
 from traces.intake import registry as readers
 from traces.intake.inputs import NO_REQUEST, InputReader
-from traces.intake.own_output import adopt, datasets_among, without_datasets
+from traces.intake.own_output import adopt, datasets_among, nothing_read, without_datasets
 from traces.intake.progress import Progress, Reporter, Watcher, give_back
 from traces.intake.reading import LazyTokenizer, Options
 from traces.intake.receipt import Tally
@@ -77,9 +77,13 @@ def _ingest(inputs: list[str], path: Path | None, reading: _Ingest) -> dict[str,
     """Open the dataset among the inputs as it is, then read the others into it."""
     datasets, others = datasets_among(inputs)
     receipt = adopt(datasets, path, reading.tally) if datasets else None
-    if receipt is not None and not others:
-        return receipt
-    return reading.run(others, path)
+    if others or not datasets:
+        return reading.run(others, path)
+    if receipt is None:
+        receipt = nothing_read(path, reading.tally)
+        if not reading.tally.repeats:
+            raise NothingUsable(receipt)
+    return receipt
 
 
 class _Ingest:

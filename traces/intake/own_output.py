@@ -9,15 +9,12 @@ from typing import Any
 import msgspec
 
 from traces.dataset.layout import Dataset, is_dataset
-from traces.dataset.locks import Busy
 from traces.dataset.paths import NotADataset
 from traces.dataset.writing import DIGESTS, check_private, write_generation
 from traces.intake.receipt import Tally
-from traces.schema import TABLES
+from traces.schema import TABLES, empty
 from traces.source.inputs import Refused
 from traces.source.sources import Source
-
-__all__ = ["Busy", "adopt", "datasets_among", "without_datasets"]
 
 _TABLE = re.compile(r"(.*?)/?tables(-[0-9a-f]+)?/requests\.parquet")
 _WORKING = re.compile(r"\..+\.(lock|partial|spool|new-[0-9a-f]+)")
@@ -94,6 +91,13 @@ def adopt(datasets: list[Path], path: Path | None, tally: Tally) -> dict[str, An
         else:
             tally.refused(dataset.name, _A_DATASET)
     return None
+
+
+def nothing_read(path: Path | None, tally: Tally) -> dict[str, Any]:
+    """The receipt of an ingest into the dataset at `path` that reads no input."""
+    there = Dataset(path) if path is not None and is_dataset(path) else None
+    tables = {name: empty(name) if there is None else there.read(name) for name in TABLES}
+    return tally.receipt(tables, 1 << 62, "", path)
 
 
 def _private(dataset: Dataset) -> dict[str, Any]:

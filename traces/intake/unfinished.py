@@ -40,7 +40,7 @@ def resumed(path: Path, base: str | None, plan: str) -> tuple[Builder, Tally] | 
         if state["base"] != base or state["plan"] != plan:
             return None
         builder = restore(dataset)
-    except (ValueError, KeyError, OSError):
+    except (ValueError, TypeError, KeyError, OSError):
         return None
     builder.first_new_row = state["first_new_row"]
     return builder, Tally.restored(state["tally"])
