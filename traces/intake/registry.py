@@ -13,7 +13,7 @@ from traces.source.sources import Head, Source
 READERS: dict[str, str] = {
     "weka": "traces.formats.hashes.weka",
     "mooncake": "traces.formats.hashes.mooncake",
-    "claude_code": "traces.formats.claude_code.reader",
+    "claude_code": "traces.formats.claude_code.transcript",
     "codex": "traces.formats.agents.codex.rollout",
     "gemini_cli": "traces.formats.agents.gemini.gemini_cli",
     "pi": "traces.formats.agents.pi",
@@ -34,7 +34,7 @@ READERS: dict[str, str] = {
     "copilot": "traces.formats.agents.copilot",
     "atif": "traces.formats.agents.harnesses.atif",
     "opencode": "traces.formats.agents.opencode.sessions",
-    "openhands": "traces.formats.agents.openhands.reader",
+    "openhands": "traces.formats.agents.openhands.sources",
     "inspect": "traces.formats.agents.harnesses.inspect",
     "swe_agent": "traces.formats.agents.harnesses.swe_agent",
     "mini_swe_agent": "traces.formats.agents.harnesses.mini_swe_agent",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 IMAGE_TOKENS = 1500
-"""Assumed size of an image or document that nothing else tells. A full-HD screenshot is 1,105 tokens for OpenAI
+"""Assumed size of an image or document where nothing shows it. A full-HD screenshot is 1,105 tokens for OpenAI
 (85 + 170 for each of 6 tiles of 512 pixels), 1,548 for Gemini (258 for each of 6 tiles) and some 1,600 for Anthropic
 (width x height / 750 after it is scaled down to 1.15 megapixels)."""
 

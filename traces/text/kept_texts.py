@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 MOST_CHARS = 32 << 20
-"""So much text is remembered; what came first is forgotten first."""
+"""The most text that is remembered; what came first is forgotten first."""
 LONGEST_CHARS = 16_384
 """Of longer texts the beginning is kept: it is enough to name what changed."""
 

@@ -1,6 +1,6 @@
 """Lengths that must add up: spreading a counted number of tokens over the messages that are known to share it.
 
-The provider counts a prompt as a whole; the transcript tells its messages. The tokenizer's counts are the weights of
+The provider counts a prompt as a whole; the transcript shows its messages. The tokenizer's counts are the weights of
 the messages, never their lengths. The constants were fitted on ten public sessions of 956 requests (Claude Sonnet 4 and
 4.5, Opus 4.1) against o200k_base.
 """
@@ -69,7 +69,7 @@ def spread(growth: int, estimates: Sequence[float], elastic: Sequence[bool]) -> 
     Args:
         growth: Provider tokens of everything added; not negative.
         estimates: Estimated provider tokens of each addition.
-        elastic: Additions whose size the transcript does not tell (images, documents): where there are any, they take
+        elastic: Additions whose size the transcript does not show (images, documents): where there are any, they take
             what the others leave.
     """
     expected = sum(estimates)

@@ -1,8 +1,8 @@
 """Message lists of every provider as the parts that a model reads: who wrote it, its text, what has no text.
 
 OpenAI chat and Responses, Anthropic, Bedrock Converse, Gemini, OpenTelemetry and LangChain messages differ in names
-only, so parts are told by shape. Cache marks are dropped: they move from call to call and no model sees them. So are
-the ids of tool calls, which differ between runs. Images, documents and base64 are never taken as text.
+only (`traces.text.blocks`). Cache marks are dropped: they move from call to call and no model sees them. So are the ids
+of tool calls, which differ between runs. Images, documents and base64 are never taken as text.
 """
 
 from __future__ import annotations

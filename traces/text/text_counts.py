@@ -1,8 +1,8 @@
 """Counts of texts, made in batches on a thread beside the reader.
 
 A tokenizer works without Python's lock, but a thread that takes it up for every text waits longer for the lock than it
-counts. So texts are asked for by number and counted some hundred at a time; a reader goes on meanwhile and looks at the
-numbers when it has seen its last line.
+counts. So each text gets a number and some hundred are counted at a time; meanwhile a reader continues, and looks the
+counts up when it has seen its last line.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class TextCounts:
         return found
 
     def settle(self, numbers: int) -> None:
-        """Wait until so many texts are counted, the first ones."""
+        """Wait until the first `numbers` texts are counted."""
         if self._first < numbers:
             self._hand_over()
         while self._running and self._running[0][0] < numbers:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 CLASSES = ("edit", "execute", "plan", "explore", "other", "mcp", "custom")
-"""Tool classes. `mcp` and `custom` are tools whose purpose the name does not tell."""
+"""Tool classes. `mcp` and `custom` are tools whose purpose the name does not show."""
 
 _NAMES = {
     "edit": """edit multiedit write notebookedit str_replace_editor str_replace_based_edit_tool edit_file write_file

@@ -42,7 +42,7 @@ class Part(NamedTuple):
         return Piece(self.key, IMAGE_TOKENS if self.elastic else self.counted, self.role, self.units)
 
 
-class Told(NamedTuple):
+class Contents(NamedTuple):
     """Content as parts, the names of the tools it calls, and whether it holds a tool's result."""
 
     parts: list[Part]
@@ -67,7 +67,7 @@ class PartMaker:
         self._parts: dict[int, Part] = {}
 
     def text(self, role: str, text: str, tag: str = "", calls: int = 0) -> Part:
-        """A text as one part; `tag` tells equal texts of different messages apart. Each text is counted once."""
+        """A text as one part; `tag` distinguishes equal texts of different messages. Each text is counted once."""
         key = self.digest(f"{role}\0{tag}\0{calls}\0{text}")
         found = self._parts.get(key)
         if found is None:
@@ -81,7 +81,7 @@ class PartMaker:
         return found
 
     def image(self, value: object) -> Part:
-        """An image, a document or a sound: of a size that the text does not tell."""
+        """An image, a document or a sound: whose size the log does not show."""
         return Part(self.digest(f"image\0{dump(value)}"), 0, 0, "image", elastic=True)
 
     def call(self, name: object, arguments: object, tag: object = "") -> Part:
@@ -95,20 +95,20 @@ class PartMaker:
             return self.content(content, "tool_result").parts
         return [self.text("tool_result", plain(content), str(tag or ""))]
 
-    def content(self, content: object, role: str, tag: str = "") -> Told:
+    def content(self, content: object, role: str, tag: str = "") -> Contents:
         """Content as a text, a block or a list of blocks."""
         if content is None or content == "":
-            return Told([], [])
+            return Contents([], [])
         if isinstance(content, str):
-            return Told([self.text(role, content, tag)], [])
+            return Contents([self.text(role, content, tag)], [])
         parts: list[Part] = []
         tools: list[str] = []
         results = False
         for block in content if isinstance(content, list) else [content]:
             results |= self._block(block, role, tag, parts, tools)
-        return Told(parts, tools, results)
+        return Contents(parts, tools, results)
 
-    def message(self, message: dict[str, Any]) -> Told:
+    def message(self, message: dict[str, Any]) -> Contents:
         """A message of the OpenAI chat API (or of Anthropic's, whose content blocks carry what OpenAI's fields do)."""
         role = kind_of(message, "role") or kind_of(message, "source") or "user"
         kind = ROLE_OF.get(role, "user")
@@ -116,18 +116,18 @@ class PartMaker:
         content = message.get("content")
         if kind == "tool_result":
             blocks = isinstance(content, list) and all(_is_a("result", block) for block in content)
-            return Told(self.content(content, kind).parts if blocks else self.result(content, tag), [], True)
-        told = self.content(content, kind)
+            return Contents(self.content(content, kind).parts if blocks else self.result(content, tag), [], True)
+        contents = self.content(content, kind)
         thoughts = message.get("reasoning_content") or message.get("reasoning")
         parts = [self.text("reasoning", plain(thoughts))] if thoughts else []
-        parts += told.parts
-        tools = list(told.tools)
+        parts += contents.parts
+        tools = list(contents.tools)
         single = message.get("function_call")
         for call in as_list(message.get("tool_calls")) + ([single] if isinstance(single, dict) else []):
             written = tool_call(as_dict(call))
             tools.append(written.name)
             parts.append(self.call(written.name, written.arguments, written.id))
-        return Told(parts, tools, told.results)
+        return Contents(parts, tools, contents.results)
 
     def tools(self, schemas: object) -> list[Part]:
         """Tool schemas, one part each."""

@@ -9,7 +9,7 @@ from traces.usage.passes import APART, Pass
 def in_passes(turn: Turn) -> list[Turn]:
     """The turns of `turn.passes` in their order, `turn` itself as the last of them.
 
-    A transcript tells what the passes came to, not what each was sent: the first ones are sent the turn's prompt; one
+    A transcript has the counts of the passes, not what each was sent: the first ones are sent the turn's prompt; one
     after a compaction is sent what it left, one after a server-side tool what the tool found, both unobserved.
     """
     if len(turn.passes) < 2:

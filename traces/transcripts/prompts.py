@@ -109,7 +109,7 @@ class _Turns:
 
 
 class Whole:
-    """Sources that log exact prompts: each is told as what it adds to the recent prompt that it shares most with."""
+    """Sources that log exact prompts: each becomes what it adds to the recent prompt that it shares most with."""
 
     def __init__(self) -> None:
         self.totals: dict[str, int] = {}

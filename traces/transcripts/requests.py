@@ -21,8 +21,8 @@ def requests_of(threads: list[Thread], context: Context, reports_usage: bool = F
     without them is one of unknown length. Where a source never has any, the tokenizer's length of the prompt stands for
     the input tokens; beside output that the provider counted it would compare what is visible with what was sent.
     """
-    told = sorted((turn for thread in threads for turn in thread.turns), key=lambda turn: turn.ordinal)
-    turns = [one for turn in told for one in (in_passes(turn) if turn.passes else [turn])]
+    logged = sorted((turn for thread in threads for turn in thread.turns), key=lambda turn: turn.ordinal)
+    turns = [one for turn in logged for one in (in_passes(turn) if turn.passes else [turn])]
     counted = any(turn.input_tokens is not None for turn in turns)
     reports_usage = reports_usage or any(turn.usage is not None for turn in turns)
     whole = any(turn.whole is not None for turn in turns)

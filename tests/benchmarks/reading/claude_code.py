@@ -18,7 +18,7 @@ import numpy as np
 import orjson
 
 from traces.digests import KeyedDigest
-from traces.formats.claude_code import reader as claude_code
+from traces.formats.claude_code import transcript as claude_code
 from traces.records import Context, Request
 from traces.source.sources import Source
 from traces.text.tokens import load_tokenizer

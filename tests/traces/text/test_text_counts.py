@@ -74,7 +74,7 @@ def test_inputs_read_beside_each_other_are_as_read_alone(tmp_path: Path, monkeyp
         files[-1].write_bytes(_transcript(f"s{at}", at + 1) if at != 4 else b'{"timestamp": 1, "hash_ids": [1]}\n')
     made = []
     for beside, batch in ((64, 1 << 19), (0, 1), (2, 300)):
-        monkeypatch.setattr("traces.intake.ingest.OPEN_BESIDE", beside)
+        monkeypatch.setattr("traces.intake.inputs.OPEN_BESIDE", beside)
         monkeypatch.setattr(text_counts, "BATCH_CHARS", batch)
         out = tmp_path / f"ds{beside}"
         receipt = ingest([str(file) for file in files], out)

@@ -111,7 +111,7 @@ _MESSAGES = ".messages.json"
 
 
 class _Call(NamedTuple):
-    """What the UI tells of a call: when it was sent, its counts, the messages that were left out of its prompt."""
+    """What the UI shows of a call: when it was sent, its counts, the messages that were left out of its prompt."""
 
     at_s: float
     usage: Usage | None
@@ -119,7 +119,7 @@ class _Call(NamedTuple):
 
 
 def _calls(shown: list[Any], make: PartMaker, ledger: Ledger) -> list[_Call]:
-    told: list[tuple[int, dict[str, Any], dict[str, Any]]] = []
+    started: list[tuple[int, dict[str, Any], dict[str, Any]]] = []
     for at, value in enumerate(shown, 1):
         message = as_dict(value)
         if message.get("say") != "api_req_started":
@@ -127,11 +127,11 @@ def _calls(shown: list[Any], make: PartMaker, ledger: Ledger) -> list[_Call]:
             continue
         text = message.get("text")
         try:
-            told.append((at, message, as_dict(parse_json(text.encode())) if isinstance(text, str) and text else {}))
+            started.append((at, message, as_dict(parse_json(text.encode())) if isinstance(text, str) and text else {}))
         except (ValueError, UnicodeEncodeError) as error:
             ledger.reject(at, str(error))
     found: list[_Call] = []
-    for at, message, counts in told:
+    for at, message, counts in started:
         names = [n for n in ("tokensIn", "tokensOut", "cacheReads", "cacheWrites") if n in counts]
         try:
             protocol = text_of(counts.get("apiProtocol"))
@@ -160,23 +160,23 @@ def _task(history: list[Any], calls: list[_Call], make: PartMaker, ledger: Ledge
     answers = sum(as_dict(m).get("role") == "assistant" for m in history)
     spare = len(calls) - answers  # calls whose messages are gone (condensed), or that were tried again
     at_call = 0
-    told_parts: list[list[Part]] = []
+    sent_parts: list[list[Part]] = []
     left_out: tuple[int, int] | None = None
     for at, value in enumerate(history, 1):
         message = as_dict(value)
         at_s = seconds(message.get("ts"))
-        told = make.message(message)
+        contents = make.message(message)
         ledger.used += 1
         if message.get("isSummary") or message.get("isTruncationMarker"):
-            kept = [parts for earlier, parts in zip(history, told_parts, strict=False) if not _marked(earlier)]
-            summary = [part._replace(role="summary") for part in told.parts]
+            kept = [parts for earlier, parts in zip(history, sent_parts, strict=False) if not _marked(earlier)]
+            summary = [part._replace(role="summary") for part in contents.parts]
             thread.restart([part for parts in kept for part in parts] + summary)
         elif kind_of(message, "role") in ("", "assistant"):
             usage, started = None, None
             if "role" not in message:  # reasoning apart from the answer that it belongs to
                 thought = make.text("reasoning", plain(message.get("summary")), str(message.get("encrypted_content")))
                 thread.add_reply([thought], [], at_s)
-                told_parts.append([thought])
+                sent_parts.append([thought])
                 continue
             while spare > 0 and at_call < len(calls) and at_s is not None and _next_is_nearer(calls, at_call, at_s):
                 _gone(thread, calls[at_call], at_call)
@@ -185,17 +185,17 @@ def _task(history: list[Any], calls: list[_Call], make: PartMaker, ledger: Ledge
                 started, usage, left = calls[at_call]
                 at_call += 1
                 if left != left_out and left is not None:
-                    thread.restart([p for parts in told_parts[: left[0]] + told_parts[left[1] + 1 :] for p in parts])
+                    thread.restart([p for parts in sent_parts[: left[0]] + sent_parts[left[1] + 1 :] for p in parts])
                 left_out = left
-            thread.add_reply(told.parts, told.tools, at_s)
-            ledger.used -= usage is not None  # one call is told by both files
+            thread.add_reply(contents.parts, contents.tools, at_s)
+            ledger.used -= usage is not None  # both files have this call
             ledger.duplicate("the count of an answer", int(usage is not None))
             model = text_of(as_dict(message.get("modelInfo")).get("modelId"))
             turn = thread.close(f"main:{at}", 2 * len(calls) + at, at_s, usage=usage, model=model)
             turn.arrival_s = started or turn.arrival_s
         else:
-            thread.add_input(told.parts, at_s, "tool" if told.results else "user")
-        told_parts.append(told.parts)
+            thread.add_input(contents.parts, at_s, "tool" if contents.results else "user")
+        sent_parts.append(contents.parts)
     for call in calls[at_call:]:
         _gone(thread, call, at_call)
         at_call += 1
@@ -227,13 +227,13 @@ def _command_line(log: dict[str, Any], make: PartMaker, ledger: Ledger) -> Threa
         ledger.ignore(f"the totals of a session: its calls are in <id>{_MESSAGES}")
     for at, value in enumerate(as_list(log.get("messages")), 1):
         message = as_dict(value)
-        at_s, told = seconds(message.get("ts")), make.message(message)
+        at_s, contents = seconds(message.get("ts")), make.message(message)
         ledger.used += 1
         if message.get("role") != "assistant":
-            thread.add_input(told.parts, at_s, "tool" if told.results else "user")
+            thread.add_input(contents.parts, at_s, "tool" if contents.results else "user")
             continue
         usage = ledger.usage(at, message.get("metrics"), disjoint=False)
-        thread.add_reply(told.parts, told.tools, at_s)
+        thread.add_reply(contents.parts, contents.tools, at_s)
         thread.close(
             f"{thread.key}:{at}",
             at,

@@ -109,15 +109,15 @@ class _Session:
 
     def _answer(self, ordinal: int, thread: Thread, data: dict[str, Any], at_s: float | None) -> None:
         message = {"role": "assistant", "content": data.get("content"), "reasoning": data.get("reasoningText")}
-        told = self.make.message({**message, "tool_calls": [_call(c) for c in as_list(data.get("toolRequests"))]})
+        contents = self.make.message({**message, "tool_calls": [_call(c) for c in as_list(data.get("toolRequests"))]})
         name, output = text_of(data.get("messageId")), tokens_of(data.get("outputTokens"))
         self.output += output or 0
         known = self.messages.get(f"{thread.key}:{name}") if name and data.get("chunkCount") else None
         if known is not None:
-            known.reply += told.parts  # a further chunk of an answer
-            known.tools += told.tools
+            known.reply += contents.parts  # a further chunk of an answer
+            known.tools += contents.tools
             return
-        thread.add_reply(told.parts, told.tools, at_s)
+        thread.add_reply(contents.parts, contents.tools, at_s)
         usage = Usage(output_tokens=output) if output else None
         turn = thread.close(
             f"{thread.key}:{ordinal}", ordinal, at_s, usage=usage, model=text_of(data.get("model")) or self.model

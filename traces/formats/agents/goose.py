@@ -15,7 +15,7 @@ from traces.records import Context, Note, Record
 from traces.source.database import MAGIC, BadDatabase, Database, tables
 from traces.source.sources import parse_json
 from traces.transcripts.ledger import Ledger, objects, opening
-from traces.transcripts.parts import PartMaker, Told, as_dict, as_list, kind_of, seconds, text_of
+from traces.transcripts.parts import Contents, PartMaker, as_dict, as_list, kind_of, seconds, text_of
 from traces.transcripts.requests import records_of
 from traces.transcripts.turns import Thread
 
@@ -102,7 +102,7 @@ class _Sessions:
         return self.threads.setdefault(key, Thread(key, NAME))
 
     def about(self, key: str, row: dict[str, Any]) -> None:
-        """Take what is told of a session as a whole."""
+        """Take what the log says of a session as a whole."""
         thread = self._thread(key)
         parent = text_of(row.get("parent_session_id"))
         if parent or row.get("session_type") == "sub_agent":
@@ -122,30 +122,30 @@ class _Sessions:
         """Take the next message of a session, or the next chunk of one."""
         self.ordinal += 1
         thread, at_s = self._thread(key), seconds(message.get("created") or message.get("created_timestamp"))
-        told = self._told(message)
+        contents = self._contents(message)
         about = as_dict(message.get("metadata"))
         seen, shown = about.get("agentVisible") is not False, about.get("userVisible") is not False
-        if not told.parts or not (seen or shown):
+        if not contents.parts or not (seen or shown):
             self.ledger.ignore("a message that is in no prompt")  # a notice, or one that was sent again elsewhere
             return
         self.ledger.used += 1
         if not shown:  # a compaction's: the summary, then an answer that no model gave
             self._close(key)
             if message.get("role") == "assistant":
-                thread.add_input(told.parts, at_s)
+                thread.add_input(contents.parts, at_s)
             else:
-                thread.restart([part._replace(role="summary") for part in told.parts])
+                thread.restart([part._replace(role="summary") for part in contents.parts])
             return
         if message.get("role") == "assistant":
             if key in self.open and (name is None or self.open[key][0] != name):
                 self._close(key)
             self.open.setdefault(key, (name, self.ordinal))
-            thread.add_reply(told.parts, told.tools, at_s)
+            thread.add_reply(contents.parts, contents.tools, at_s)
             return
         self._close(key)
-        thread.add_input(told.parts, at_s, "tool" if told.results else "user")
+        thread.add_input(contents.parts, at_s, "tool" if contents.results else "user")
 
-    def _told(self, message: dict[str, Any]) -> Told:
+    def _contents(self, message: dict[str, Any]) -> Contents:
         blocks = []
         for value in as_list(message.get("content")):
             block = as_dict(value)

@@ -58,7 +58,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
         messages = [part for m in as_list(line.get("messages")) for part in make.message(as_dict(m)).parts]
         prompt = make.content(plain(line.get("prompt")), "user").parts
         if [part.key for part in thread.inputs] == [part.key for part in prompt]:
-            ledger.duplicate("a start that is told twice")
+            ledger.duplicate("a start that is logged twice")
             continue
         ledger.used += 1
         if messages:

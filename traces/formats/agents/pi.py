@@ -130,17 +130,17 @@ class _Session:
             parts = [self.make.text("user", f"{message.get('command')}\n{plain(message.get('output'))}")]
             self.thread.add_input(parts, at_s, "user")
         else:
-            told = self.make.content(message.get("content"), "user")
-            parts = told.parts
-            self.thread.add_input(parts, at_s, "tool" if told.results else "user")
+            contents = self.make.content(message.get("content"), "user")
+            parts = contents.parts
+            self.thread.add_input(parts, at_s, "tool" if contents.results else "user")
         return parts
 
     def _answer(self, ordinal: int, message: dict[str, Any], at_s: float | None) -> list[Part]:
-        told = self.make.content(message.get("content"), "assistant")
+        contents = self.make.content(message.get("content"), "assistant")
         outside = False if self.thread.agent == "command_code" else None
         usage = self.ledger.usage(ordinal, message.get("usage"), disjoint=outside)
         before, inputs, trigger = self.thread.parent, self.thread.inputs, self.thread.trigger
-        self.thread.add_reply(told.parts, told.tools, at_s)
+        self.thread.add_reply(contents.parts, contents.tools, at_s)
         stop = text_of(message.get("stopReason"))
         response = text_of(message.get("responseId")) or text_of(as_dict(message.get("meta")).get("messageId"))
         # A branched session starts with copies of its parent's messages, which keep their own times.
@@ -161,7 +161,7 @@ class _Session:
             self.thread.rewind(before)
             self.thread.inputs, self.thread.trigger = list(inputs), trigger
             return []
-        return told.parts
+        return contents.parts
 
 
 def _is_bare(entry: dict[str, Any]) -> bool:

@@ -6,7 +6,7 @@ from array import array
 
 _ID = (1 << 64) - 1
 _FEW = 1 << 16
-"""So many are held in a dict, which is faster."""
+"""Up to this number of ids are held in a dict, which is faster."""
 
 
 class IdTable:

@@ -119,7 +119,7 @@ class LineParser:
         self._interned: dict[str, str] = {}
         self._usage: tuple[Any, Usage] = (None, Usage())
         self._passes: tuple[Pass, ...] = ()
-        self._told = False
+        self._usage_known = False
 
     def parse(self, ordinal: int, raw: bytes) -> Line | Ignored:
         """Return what the line is.
@@ -205,8 +205,8 @@ class LineParser:
                 ]
                 self._usage, self._passes = (usage, last.usage), tuple(before)
                 # No prompt has no tokens: figures that are all zero stand for a call whose usage never came.
-                self._told = any(self._usage[1][:5])
-            line.usage, line.passes = self._usage[1] if self._told else None, self._passes
+                self._usage_known = any(self._usage[1][:5])
+            line.usage, line.passes = self._usage[1] if self._usage_known else None, self._passes
         parts: list[Part] = []
         uses: list[ToolUse] = []
         for block in self.parts.blocks(message.get("content")):

@@ -15,7 +15,7 @@ class Part(NamedTuple):
     """One content block: its digest, the number under which its text is counted (-1: none), and what it is.
 
     `code` is the place of its node role in `ROLES`, with `CALL` where it is a tool call and `ELASTIC` where the
-    transcript does not tell its size.
+    transcript does not show its size.
     """
 
     key: int
@@ -41,7 +41,7 @@ class PartReader:
         return content if isinstance(content, list) else []
 
     def block(self, block: object, role: str, tag: str = "") -> Part:
-        """One block; `tag` tells equal contents in different places apart. Base64 is never counted as text."""
+        """One block; `tag` distinguishes equal contents in different places. Base64 is never counted as text."""
         if not isinstance(block, dict):
             return self._text(role, tag, block if isinstance(block, str) else _dump(block))
         kind = block.get("type")

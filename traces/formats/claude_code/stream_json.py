@@ -77,11 +77,11 @@ class _Stream:
         self.ledger.used += 1
         thread = self._thread(text_of(event.get("parent_tool_use_id")))
         message = as_dict(event.get("message"))
-        told = self.make.content(message.get("content"), "assistant" if kind == "assistant" else "user")
+        contents = self.make.content(message.get("content"), "assistant" if kind == "assistant" else "user")
         if kind == "user":
-            thread.add_input(told.parts, at_s, "tool" if told.results else "user")
+            thread.add_input(contents.parts, at_s, "tool" if contents.results else "user")
             return
-        self._answer(ordinal, thread, message, told.parts, told.tools, at_s)
+        self._answer(ordinal, thread, message, contents.parts, contents.tools, at_s)
 
     def _thread(self, call: str | None) -> Thread:
         key = self.session if call is None else f"{self.session}/{call}"

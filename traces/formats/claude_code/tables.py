@@ -51,7 +51,7 @@ class PartTable:
         return int(self.code[at] & CALL != 0)
 
     def elastic(self, at: int) -> bool:
-        """Whether the transcript does not tell the size of a part (an image, a document)."""
+        """Whether the transcript does not show the size of a part (an image, a document)."""
         return self.code[at] & ELASTIC != 0
 
     def estimate(self, at: int) -> float:

@@ -1,6 +1,6 @@
 """Dynamo request traces (dynamo.request.trace.v1) and the older agent traces (dynamo.agent.trace.v1).
 
-A line is an event, bare or in an envelope. A `request_end` is a request; tool events tell what came between.
+A line is an event, bare or in an envelope. A `request_end` is a request; tool events say what came between.
 """
 
 from __future__ import annotations
@@ -148,11 +148,11 @@ def _seconds(value: Any) -> float | None:
 
 
 def _length(request: dict[str, Any]) -> int | None:
-    told = count(request.get("input_tokens"), "input_tokens")
+    tokens = count(request.get("input_tokens"), "input_tokens")
     replay = request.get("replay")
-    if told is None and isinstance(replay, dict):
+    if tokens is None and isinstance(replay, dict):
         return count(replay.get("input_length"), "input_length")
-    return told
+    return tokens
 
 
 def _blocks(replay: Any) -> Blocks | None:

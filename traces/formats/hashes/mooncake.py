@@ -93,7 +93,7 @@ class _Doubts:
 
     @property
     def open(self) -> bool:
-        """False once thousands of rows have told that these are whole prompts."""
+        """False once thousands of rows have shown that these are whole prompts."""
         return self._follow < 4096 or self._doubtful * 10 > self._follow
 
     def look(self, session: str, tokens: int, ids: Ids, delayed: bool) -> None:

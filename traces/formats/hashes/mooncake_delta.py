@@ -1,6 +1,6 @@
 """Mooncake JSONL as AIPerf writes it: a row of a session holds what the turn *adds*, the answers are threaded live.
 
-A turn's prompt is the previous prompt, its answer, and the row. Told from cumulative Mooncake by name only
+A turn's prompt is the previous prompt, its answer, and the row. Distinguished from cumulative Mooncake by name only
 (--format mooncake-delta): the two look alike and read as each other they are silently wrong.
 """
 
@@ -36,7 +36,7 @@ class _Turn(msgspec.Struct):
 
 
 def sniff(head: Head, name: str) -> float:
-    """Never sure: it cannot be told from cumulative rows."""
+    """Never sure: its rows look like cumulative ones."""
     return 0.0
 
 

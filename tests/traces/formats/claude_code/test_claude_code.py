@@ -12,7 +12,7 @@ import pytest
 from tests.benchmarks.reading.claude_code import prompt_paths, shared_tokens, warm_pairs
 from tests.places import SAMPLES, SHARED
 from traces.digests import KeyedDigest
-from traces.formats.claude_code import reader as claude_code
+from traces.formats.claude_code import transcript as claude_code
 from traces.records import Context, Record, Reject, Request, Session, Skipped
 from traces.source.sources import Source
 from traces.text.lengths import output_estimate, split, spread

@@ -38,7 +38,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     ledger, session, used = Ledger(), 0, 0
     fresh = True
     for ordinal, line in objects(source, ledger):
-        event, told = line.get("event"), as_dict(line.get("properties"))
+        event, properties = line.get("event"), as_dict(line.get("properties"))
         if event in ("launched", "command_clear", "command_reset"):
             session, fresh = session + 1, True
         if event != "message_send":
@@ -47,8 +47,8 @@ def read(source: Source, context: Context) -> Iterator[Record]:
         ledger.used += 1
         try:
             usage = Usage(
-                count(told.get("prompt_tokens"), "prompt_tokens"),
-                output_tokens=count(told.get("completion_tokens"), "completion_tokens"),
+                count(properties.get("prompt_tokens"), "prompt_tokens"),
+                output_tokens=count(properties.get("completion_tokens"), "completion_tokens"),
             )
         except ValueError as error:
             ledger.used -= 1
@@ -63,7 +63,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             session_key=f"chat-{session}",
             ordinal=ordinal,
             arrival_s=seconds(line.get("time")),
-            model=text_of(told.get("main_model")),
+            model=text_of(properties.get("main_model")),
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             output_complete=True,

@@ -41,7 +41,7 @@ def sniff(head: Any, name: str) -> float:
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield a session for each chat, and a request for each line of counts."""
-    chat, model, version, told = 0, None, None, 0
+    chat, model, version, counted = 0, None, None, 0
     text = rounded = chats = 0
     for ordinal, line in source.lines():
         if line is None:
@@ -69,7 +69,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             continue
         cached = (read_ or 0) + (written or 0)
         rounded += any(mark in b"".join(found.groups()[::2]) for mark in (b"k", b"M"))
-        told += 1
+        counted += 1
         yield Request(
             key=str(ordinal),
             session_key=f"chat-{chat}",
@@ -86,7 +86,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     if text:
         yield Skipped("ignored", text, "text of the chat")
     if rounded:
-        yield Note(f"aider: {rounded} of {told} lines have counts that were rounded when they were printed")
+        yield Note(f"aider: {rounded} of {counted} lines have counts that were rounded when they were printed")
 
 
 def _count(text: bytes) -> int | None:

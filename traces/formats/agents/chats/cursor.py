@@ -41,9 +41,9 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     for ordinal, line in objects(source, chat.ledger):
         body = as_dict(line.get("message")).get("content")
         if line.get("role") == "assistant":
-            told = chat.make.content(body, "assistant")
-            chat.said(ordinal, told.parts, told.tools)
+            contents = chat.make.content(body, "assistant")
+            chat.said(ordinal, contents.parts, contents.tools)
         else:
-            told = chat.make.content(body, "user")
-            chat.given(told.parts, None, "tool" if told.results else "user")
+            contents = chat.make.content(body, "user")
+            chat.given(contents.parts, None, "tool" if contents.results else "user")
     yield from chat.records(context)

@@ -1,6 +1,6 @@
 """Factory Droid: its session store and `droid exec --output-format stream-json` (JSON Lines).
 
-Messages hold Anthropic's content blocks; the stream tells calls and results as events of their own. There is no usage,
+Messages hold Anthropic's content blocks; the stream has calls and results as events of their own. There is no usage,
 and the system prompt and tools are not logged.
 """
 
@@ -51,11 +51,11 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             body = message.get("content", message.get("text"))
             if message.get("role") == "assistant":
                 chat.close()  # each message of the model is an answer of its own
-                told = chat.make.content(body, "assistant")
-                chat.said(ordinal, told.parts, told.tools, at_s)
+                contents = chat.make.content(body, "assistant")
+                chat.said(ordinal, contents.parts, contents.tools, at_s)
             else:
-                told = chat.make.content(body, "user")
-                chat.given(told.parts, at_s, "tool" if told.results else "user")
+                contents = chat.make.content(body, "user")
+                chat.given(contents.parts, at_s, "tool" if contents.results else "user")
         elif kind == "tool_call":
             name = text_of(line.get("toolName")) or ""
             chat.said(ordinal, [chat.make.call(name, line.get("parameters"), line.get("toolCallId"))], [name], at_s)

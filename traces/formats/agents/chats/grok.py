@@ -21,7 +21,7 @@ SUMMARY = {
     "carries": "system prompt, messages, tool calls and results",
     "time": "none",
     "computes": "achievable hit rates of what is visible; lengths are the tokenizer's",
-    "notes": "no usage, no times; tool schemas are not logged. summary.json tells the session only",
+    "notes": "no usage, no times; tool schemas are not logged. summary.json is about the session only",
 }
 _KINDS = {"system", "user", "assistant", "reasoning", "tool_result", "backend_tool_call"}
 
@@ -57,9 +57,9 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             parts = [chat.make.text("reasoning", plain(line.get("summary")), str(line.get("id")))]
             chat.said(ordinal, parts, [])
         elif kind == "assistant":
-            told = chat.make.message({"role": "assistant", **line})
+            contents = chat.make.message({"role": "assistant", **line})
             chat.model = text_of(line.get("model_id")) or chat.model
-            chat.said(ordinal, told.parts, told.tools)
+            chat.said(ordinal, contents.parts, contents.tools)
         elif kind == "backend_tool_call":
             # Run by the provider inside the call: part of its answer.
             call = as_dict(line.get("kind"))

@@ -54,10 +54,10 @@ def _session(whole: dict[str, Any], name: str, context: Context) -> Iterator[Rec
         if kind_of(message, "role") not in ("user", "assistant", "tool", "system"):
             chat.ledger.ignore("a message of another kind")
             continue
-        told = chat.make.message(message)
+        contents = chat.make.message(message)
         if message["role"] == "assistant":
-            chat.said(ordinal, told.parts, told.tools)
+            chat.said(ordinal, contents.parts, contents.tools)
             chat.close()
         else:
-            chat.given(told.parts, None, "tool" if told.results else "user")
+            chat.given(contents.parts, None, "tool" if contents.results else "user")
     yield from chat.records(context)

@@ -76,12 +76,12 @@ def read(source: Source, context: Context) -> Iterator[Record]:
                 continue
             ledger.used += 1
             message = {**message, "role": _role(message), "content": _content(message)}
-            told = make.message(message)
+            contents = make.message(message)
             if message["role"] == "assistant":
-                thread.add_reply(told.parts, told.tools)
+                thread.add_reply(contents.parts, contents.tools)
                 thread.close(f"{number}:{ordinal}", ordinal, model=model)
             else:
-                thread.add_input(told.parts, None, "tool" if told.results or thread.turns else "user")
+                thread.add_input(contents.parts, None, "tool" if contents.results or thread.turns else "user")
         for record in requests_of([thread], context):
             count += isinstance(record, Request)
             yield record

@@ -40,13 +40,13 @@ def read(source: Source, context: Context) -> Iterator[Record]:
         for message in as_list(result.get("traj")):
             ordinal += 1
             ledger.used += 1
-            told = make.message(as_dict(message))
+            contents = make.message(as_dict(message))
             if as_dict(message).get("role") == "assistant":
-                thread.add_reply(told.parts, told.tools)
+                thread.add_reply(contents.parts, contents.tools)
                 thread.close(f"{number}:{ordinal}", ordinal)
             elif as_dict(message).get("role") == "system" and not thread.turns:
-                thread.head += told.parts
+                thread.head += contents.parts
             else:
-                thread.add_input(told.parts, None, "tool" if told.results else "user")
+                thread.add_input(contents.parts, None, "tool" if contents.results else "user")
         threads.append(thread)
     yield from records_of(threads, context, ledger)

@@ -161,7 +161,7 @@ class _Rollout:
             thread.head.append(self.make.text("system", text))
 
     def _root(self, identity: str | None, parent: str | None) -> str:
-        """The thread that the whole family of forks goes back to, as far as the folder tells."""
+        """The thread from which all forks descend, as far as the folder shows."""
         seen, root = {identity}, identity or ""
         while parent is not None and parent not in seen:
             seen.add(parent)
@@ -255,7 +255,7 @@ class _Rollout:
             return
         if usage is None:
             known = isinstance(last, dict)
-            (self.ledger.duplicate if known else self.ledger.ignore)("a counter that tells no new call")
+            (self.ledger.duplicate if known else self.ledger.ignore)("a counter without a new call")
             return
         place = line.get("ordinal")
         if isinstance(place, int) and place < self.start_ordinal:
@@ -284,7 +284,7 @@ class _Rollout:
         self.thread.rewind(at)
 
     def _prompted(self) -> None:
-        """A person's messages that only events tell are part of the prompt that is answered next."""
+        """A person's messages that only events have are part of the prompt that is answered next."""
         for heard in self.echoes.take("user"):
             self.thread.add_input([self.make.text("user", heard.text)], heard.at_s)
 
@@ -292,7 +292,7 @@ class _Rollout:
         self.thread.add_reply([self.make.text(heard.role, heard.text)], [], heard.at_s)
 
     def _end_turn(self, ordinal: int) -> None:
-        """A turn's last call ends with it. Of answers that only events tell, each message is a call's."""
+        """A turn's last call ends with it. Of answers that only events have, each message is a call's."""
         thread = self.thread
         if thread.answered:
             self._prompted()

@@ -212,11 +212,11 @@ class _Chat:
         thread, make = self.thread, self.make
         usage = self.ledger.usage(ordinal, message.get("tokens") or message.get("usageMetadata"))
         thoughts = [make.text("reasoning", plain(thought)) for thought in as_list(message.get("thoughts"))]
-        told = make.content(content, "assistant")
+        contents = make.content(content, "assistant")
         calls = [as_dict(call) for call in as_list(message.get("toolCalls"))]
         parts = [make.call(call.get("name"), call.get("args"), call.get("id")) for call in calls]
         names = [str(call.get("name")) for call in calls]
-        thread.add_reply(thoughts + told.parts + parts, told.tools + names, at_s)
+        thread.add_reply(thoughts + contents.parts + parts, contents.tools + names, at_s)
         thread.close(
             f"{thread.key}:{ordinal}",
             ordinal,

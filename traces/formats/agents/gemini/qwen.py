@@ -1,8 +1,8 @@
 """Qwen Code chats (JSONL): records of a tree with Gemini-shaped content.
 
-Facts: QwenLM/qwen-code, packages/core/src/services/chatRecordingService.ts. Records with one uuid are one answer, told
-in pieces. The active branch ends at the newest record; a rewind continues from an earlier one. The system prompt and
-tools are not logged; `usageMetadata` is Gemini's.
+Facts: QwenLM/qwen-code, packages/core/src/services/chatRecordingService.ts. Records with one uuid are one answer in
+pieces. The active branch ends at the newest record; a rewind continues from an earlier one. The system prompt and tools
+are not logged; `usageMetadata` has Gemini's names.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             state.begin(uuid or f"line-{ordinal}", ordinal)
         elif kind != "assistant":
             branches.enter(line.get("parentUuid"))
-        told = make.content(message.get("parts"), "assistant" if kind == "assistant" else "user")
+        contents = make.content(message.get("parts"), "assistant" if kind == "assistant" else "user")
         if kind == "assistant":
             ledger.used += 1
-            thread.add_reply(told.parts, told.tools, at_s)
+            thread.add_reply(contents.parts, contents.tools, at_s)
             state.usage = line.get("usageMetadata") or state.usage
             state.model = text_of(line.get("model")) or state.model
             continue
-        if kind in ("user", "tool_result") and told.parts:
+        if kind in ("user", "tool_result") and contents.parts:
             ledger.used += 1
-            thread.add_input(told.parts, at_s, "tool" if told.results else "user")
+            thread.add_input(contents.parts, at_s, "tool" if contents.results else "user")
         else:
             ledger.ignore("record that is no part of a prompt")
         branches.leave(uuid)

@@ -2,7 +2,7 @@
 
 Facts: harbor, models/trajectories. `prompt_tokens` includes cached tokens. Steps with `is_copied_context` are history
 and no calls; `llm_call_count` 0 is a step without a call, above 1 its counts are added up. Sub-agents are embedded, or
-files of their own; `continued_trajectory_ref` names the file that goes on after the context was replaced.
+files of their own; `continued_trajectory_ref` names the file that continues after the context was replaced.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class _Reader:
             thread.head += self.make.content(step.get("message"), "system").parts
             thread.hidden_head = False
         else:
-            # Later system steps tell what the agent did; they are no messages.
+            # Later system steps say what the agent did; they are no messages.
             self.ledger.used -= 1
             self.ledger.ignore("a system notice")
         if managed.get("type") == "compaction":
@@ -199,8 +199,10 @@ class _Reader:
     def _said(self, step: dict[str, Any]) -> tuple[list[Part], list[str]]:
         role = {"agent": "assistant", "system": "system"}.get(str(step.get("source")), "user")
         thoughts = plain(step.get("reasoning_content"))
-        told = self.make.message({"role": role, "content": step.get("message"), "tool_calls": step.get("tool_calls")})
-        return ([self.make.text("reasoning", thoughts)] if thoughts else []) + told.parts, told.tools
+        contents = self.make.message(
+            {"role": role, "content": step.get("message"), "tool_calls": step.get("tool_calls")}
+        )
+        return ([self.make.text("reasoning", thoughts)] if thoughts else []) + contents.parts, contents.tools
 
     def _seen(self, step: dict[str, Any]) -> list[Part]:
         results = [as_dict(r) for r in as_list(as_dict(step.get("observation")).get("results"))]
@@ -209,7 +211,7 @@ class _Reader:
 
 
 def _exact(ids: list[int], model: str | None, make: PartMaker) -> Part:
-    """A prompt told by the model's own token ids: they never match those of another model."""
+    """A prompt of the model's own token ids: they never match those of another model."""
     space = make.digest(f"token ids of {model}") & 0xFFFFFFFF
     units = np.array(ids, dtype=np.uint64) | (np.uint64(space) << np.uint64(32))
     return Part(make.digest(units.tobytes()), len(ids), 0, "unknown", False, units)

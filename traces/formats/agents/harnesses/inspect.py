@@ -27,7 +27,7 @@ SUMMARY = {
     "time": "wall clock (ISO 8601)",
     "computes": "hit rates, achievable (at the tokenizer's lengths) and reported",
     "notes": "a sample of an epoch is a session, an agent in it a sub-agent; whether input includes cached tokens is "
-    "told by the total",
+    "shown by the total",
 }
 _ATTACHMENT = "attachment://"
 
@@ -130,11 +130,11 @@ class _Sample:
         for message in messages:
             whole += self.make.message(message).parts
         choice = as_dict(next(iter(as_list(output.get("choices"))), None))
-        told = self.make.message({"role": "assistant", **as_dict(self._resolved(choice.get("message")))})
+        contents = self.make.message({"role": "assistant", **as_dict(self._resolved(choice.get("message")))})
         usage = self._usage(event, output)
         start, end = seconds(event.get("timestamp")), seconds(event.get("completed"))
         took = output.get("time") or event.get("working_time")
-        thread.add_reply(told.parts, told.tools)
+        thread.add_reply(contents.parts, contents.tools)
         last = messages[-1].get("role") if messages else None
         turn = thread.close(
             f"{self.name}:{self.ordinal}",
@@ -185,13 +185,13 @@ class _Sample:
         for value in as_list(self.sample.get("messages")):
             self.ordinal += 1
             message = as_dict(self._resolved(value))
-            told = self.make.message(message)
+            contents = self.make.message(message)
             self.ledger.used += 1
             if message.get("role") == "assistant":
-                thread.add_reply(told.parts, told.tools)
+                thread.add_reply(contents.parts, contents.tools)
                 thread.close(f"{self.name}:{self.ordinal}", self.ordinal, model=text_of(message.get("model")))
             else:
-                thread.add_input(told.parts, None, "tool" if told.results else "user")
+                thread.add_input(contents.parts, None, "tool" if contents.results else "user")
         self.agents[self.name] = thread
 
     def _resolved(self, value: Any) -> Any:

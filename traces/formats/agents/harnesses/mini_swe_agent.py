@@ -82,16 +82,16 @@ def _run(run: dict[str, Any], name: str, context: Context) -> Iterator[Record]:
             ledger.ignore("the end of a run")
             continue
         ledger.used += 1
-        told, extra = make.message(message), as_dict(message.get("extra"))
+        contents, extra = make.message(message), as_dict(message.get("extra"))
         at_s = seconds(extra.get("timestamp"))
         if message.get("role") == "assistant":
-            tools = told.tools or (["bash"] if thread.turns or "```" in str(message.get("content")) else [])
-            thread.add_reply(told.parts, tools, at_s)
+            tools = contents.tools or (["bash"] if thread.turns or "```" in str(message.get("content")) else [])
+            thread.add_reply(contents.parts, tools, at_s)
             response = as_dict(extra.get("response"))
             turn = thread.close(f"{name}:{at}", at, at_s, model=text_of(response.get("model")) or model)
             turn.usage, turn.passes = _usage(message, make.meanings)
         else:
-            thread.add_input(told.parts, at_s, "tool" if thread.turns else "user")
+            thread.add_input(contents.parts, at_s, "tool" if thread.turns else "user")
     yield from records_of([thread], context, ledger)
 
 

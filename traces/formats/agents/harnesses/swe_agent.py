@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from traces.records import Context, Note, Record, Request
 from traces.source.sources import parse_json
 from traces.transcripts.ledger import Ledger, objects, opening
-from traces.transcripts.parts import PartMaker, Told, as_dict, as_list, text_of
+from traces.transcripts.parts import Contents, PartMaker, as_dict, as_list, text_of
 from traces.transcripts.requests import requests_of
 from traces.transcripts.turns import Thread
 
@@ -92,7 +92,7 @@ def _logged(steps: list[dict[str, Any]], name: str, model: str | None, make: Par
     previous: list[Any] | None = None
     for at, step in enumerate(steps):
         query, after = step.get("query"), step.get("messages")
-        answer: Told | None = None
+        answer: Contents | None = None
         if isinstance(query, list):
             prompt = query
         elif isinstance(after, list):
@@ -123,13 +123,13 @@ def _derived(history: list[dict[str, Any]], name: str, model: str | None, make: 
             role, parent = ("subagent", name) if threads else ("main", None)
             thread = Thread(key, NAME, role=role, parent_key=parent, hidden_head=False, time_basis="none")
             threads[agent] = thread
-        told = make.message(message)
+        contents = make.message(message)
         if message.get("role") == "assistant" and not message.get("is_demo"):
-            thread.add_reply(told.parts, told.tools or _command(message.get("action")))
+            thread.add_reply(contents.parts, contents.tools or _command(message.get("action")))
             thread.close(f"{thread.key}:{at}", at, model=model)
         else:
             observed = thread.turns and not message.get("is_demo")
-            thread.add_input(told.parts, None, "tool" if observed else "user")
+            thread.add_input(contents.parts, None, "tool" if observed else "user")
     return list(threads.values())
 
 

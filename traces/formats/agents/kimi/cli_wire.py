@@ -37,14 +37,14 @@ class CliWire:
         elif not alone:
             self.ledger.duplicate("a message that wire.jsonl has")
         else:
-            told = self.make.message(line)
+            contents = self.make.message(line)
             self.ledger.used += 1
             if role == "assistant":
-                thread.add_reply(told.parts, told.tools)
+                thread.add_reply(contents.parts, contents.tools)
                 thread.close(f"{thread.key}:{ordinal}", ordinal)
                 thread.time_basis = "none"
             else:
-                thread.add_input(told.parts, None, "tool" if told.results else "user")
+                thread.add_input(contents.parts, None, "tool" if contents.results else "user")
 
     def line(self, ordinal: int, line: dict[str, Any]) -> None:
         """A line of wire.jsonl."""
@@ -72,8 +72,8 @@ class CliWire:
             if thread.after:
                 self._close(ordinal, agent)
             field = "tool_calls" if kind == "ToolCall" else "content"
-            told = self.make.message({"role": "assistant", field: [payload]})
-            thread.add_reply(told.parts, told.tools, at_s)
+            contents = self.make.message({"role": "assistant", field: [payload]})
+            thread.add_reply(contents.parts, contents.tools, at_s)
             if kind == "ToolCall":
                 self.calls[str(payload.get("id"))] = agent
         elif kind == "ToolResult":

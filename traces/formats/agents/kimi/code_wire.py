@@ -70,8 +70,8 @@ class CodeWire:
             thread.add_input([make.text("user", prompt.text)], prompt.at_s)
         self.echoes.end_turn()
         if kind == "content.part":
-            told = make.content([event.get("part")], "assistant")
-            thread.add_reply(told.parts, told.tools, at_s)
+            contents = make.content([event.get("part")], "assistant")
+            thread.add_reply(contents.parts, contents.tools, at_s)
         elif kind == "tool.call":
             name = text_of(event.get("name")) or ""
             thread.add_reply([make.call(name, event.get("args"), event.get("toolCallId"))], [name], at_s)

@@ -42,7 +42,7 @@ def _part(content: dict[str, Any]) -> dict[str, Any]:
     state, time = as_dict(content.get("state")), as_dict(content.get("time"))
     error = as_dict(state.get("error")).get("message", state.get("error"))
     times = {"start": time.get("ran") or time.get("created"), "end": time.get("completed")}
-    told = {**state, "time": {**times, "compacted": time.get("pruned")}}
+    shown = {**state, "time": {**times, "compacted": time.get("pruned")}}
     if state.get("status") in ("completed", "error"):
-        told["output"] = plain(state.get("content")) or error or plain(state.get("result"))
-    return {"type": "tool", "tool": content.get("name"), "callID": content.get("id"), "state": told}
+        shown["output"] = plain(state.get("content")) or error or plain(state.get("result"))
+    return {"type": "tool", "tool": content.get("name"), "callID": content.get("id"), "state": shown}

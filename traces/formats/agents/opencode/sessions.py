@@ -34,7 +34,7 @@ SUMMARY = {
 _AS_TEXT = ("text/plain", "application/x-directory")
 """Files that are in a text part beside them too, and go out as that."""
 
-_TOLD = {"compaction": "What did we do so far?", "subtask": "The following tool was executed by the user"}
+_SENT_AS = {"compaction": "What did we do so far?", "subtask": "The following tool was executed by the user"}
 """What a part of a user's message goes out as, as in session/message-v2.ts."""
 
 _INTERRUPTED = "[Tool execution was interrupted]"
@@ -133,8 +133,8 @@ class _Conversations:
                 parts.append(self.make.text("user", plain(part.get("text"))))
             elif kind == "file" and part.get("mime") not in _AS_TEXT:
                 parts.append(self.make.image(part.get("url")))
-            elif kind in _TOLD:
-                parts.append(self.make.text("user", _TOLD[kind]))
+            elif kind in _SENT_AS:
+                parts.append(self.make.text("user", _SENT_AS[kind]))
         self._clear(thread, created)
         thread.add_input(parts, created, "user")
 
@@ -185,8 +185,8 @@ class _Conversations:
             thread.rewind(asked)
             thread.inputs, thread.trigger = list(inputs), trigger
         elif message.info.get("summary") is True and thread.turns and not message.info.get("error"):
-            told = [p._replace(role="summary") for p in thread.turns[-1].reply if p.role == "assistant"]
-            thread.restart(told)
+            summary = [p._replace(role="summary") for p in thread.turns[-1].reply if p.role == "assistant"]
+            thread.restart(summary)
 
     def _tool(self, thread: Thread, part: dict[str, Any]) -> tuple[list[Any], float | None]:
         state = as_dict(part.get("state"))

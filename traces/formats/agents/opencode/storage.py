@@ -56,7 +56,7 @@ class Stored:
         return sum(len(parts) for message, parts in self.parts.items() if message not in self.messages)
 
     def add(self, kind: str, value: dict[str, Any], place: str = "") -> bool:
-        """Take one stored object; `place` is its path, which tells the message of parts that do not."""
+        """Take one stored object; `place` is its path, which names the message of parts that do not."""
         above, _, own = place.rpartition("/")
         if kind == "session":
             self.sessions[str(value.get("id"))] = value

@@ -39,7 +39,7 @@ def threads(source: Source, context: Context, ledger: Ledger) -> list[Thread]:
         whole += [part for message in messages for part in make.message(as_dict(message)).parts]
         thread = _continued(found, whole)
         choice = as_dict(next(iter(as_list(response.get("choices"))), None))
-        told = make.message({"role": "assistant", **as_dict(choice.get("message"))})
+        contents = make.message({"role": "assistant", **as_dict(choice.get("message"))})
         end, took = seconds(call.get("timestamp")), _number(call.get("latency_sec"))
         try:
             usage, several = (
@@ -49,7 +49,7 @@ def threads(source: Source, context: Context, ledger: Ledger) -> list[Thread]:
         except ValueError as error:
             ledger.reject(ordinal, str(error))
             usage, several = None, []
-        thread.add_reply(told.parts, told.tools)
+        thread.add_reply(contents.parts, contents.tools)
         name = text_of(response.get("id"))
         turn = thread.close(
             f"{ordinal}",

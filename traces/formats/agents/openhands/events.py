@@ -68,8 +68,8 @@ class EventStream:
         given = as_dict(event.get("args")) or {k: v for k, v in event.items() if k not in ("id", "timestamp", "source")}
         message = as_dict(as_dict(next(iter(as_list(response.get("choices"))), None)).get("message"))
         if message:
-            told = self.make.message({"role": "assistant", **message})
-            parts, tools = told.parts, told.tools
+            contents = self.make.message({"role": "assistant", **message})
+            parts, tools = contents.parts, contents.tools
         elif kind == "message":
             parts, tools = self.make.content(given.get("content"), "assistant").parts, []
         else:
@@ -81,7 +81,7 @@ class EventStream:
         self.calls[self.open] = {"response": response, "metrics": as_dict(event.get("llm_metrics"))}
         created = response.get("created")
         if self.thread.time_basis == "trace" and isinstance(created, int) and at_s is not None:
-            # The response's own time is UTC: it tells how far the events' clock is from it (whole quarters of an hour).
+            # The response's own time is UTC: it shows how far the events' clock is from it (whole quarters of an hour).
             self.shift = round((created - at_s) / 900) * 900
         self.thread.add_reply(parts, tools, at_s)
         return parts
@@ -137,8 +137,8 @@ class EventStream:
         summary = plain(given.get("summary"))
         parts = [part for _, ps in kept for part in ps]
         at = min(len(kept[0][1]) if kept else 0, len(parts))
-        told = [self.make.text("summary", summary)] if summary else []
-        self.thread.restart(parts[:at] + told + parts[at:])
+        inserted = [self.make.text("summary", summary)] if summary else []
+        self.thread.restart(parts[:at] + inserted + parts[at:])
         self.entries = kept
 
     shift = 0.0

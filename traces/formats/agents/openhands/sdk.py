@@ -13,7 +13,7 @@ _COUNTS = ("prompt_tokens", "cache_read_tokens", "cache_write_tokens", "completi
 
 
 class SdkStream:
-    """Collects the events of one conversation; usage comes as running totals, told before the answer they are of."""
+    """Collects the events of one conversation; usage comes as running totals, each before its answer."""
 
     def __init__(self, name: str, make: PartMaker, ledger: Ledger) -> None:
         self.make, self.ledger = make, ledger
@@ -47,11 +47,11 @@ class SdkStream:
             self._close()
             gone = {str(x) for x in event.get("forgotten_event_ids") or ()}
             self.entries = [entry for entry in self.entries if entry[0] not in gone]
-            told = [make.text("summary", plain(event.get("summary")))]
+            summary = [make.text("summary", plain(event.get("summary")))]
             offset = event.get("summary_offset")
             at = offset if isinstance(offset, int) and 0 <= offset <= len(self.entries) else 1
             before = [p for _, ps in self.entries[:at] for p in ps]
-            thread.restart(before + told + [p for _, ps in self.entries[at:] for p in ps])
+            thread.restart(before + summary + [p for _, ps in self.entries[at:] for p in ps])
         elif kind == "ConversationStateUpdateEvent" and kind_of(event, "key") in ("stats", "full_state"):
             self._stats(ordinal, event)
             return
@@ -68,8 +68,8 @@ class SdkStream:
             self._close()
             self.open, self.opened_at = name, ordinal
         if event.get("kind") == "MessageEvent":
-            told = self.make.message(as_dict(event.get("llm_message")))
-            parts, tools = told.parts, told.tools
+            contents = self.make.message(as_dict(event.get("llm_message")))
+            parts, tools = contents.parts, contents.tools
         else:
             call = as_dict(event.get("tool_call"))
             tool = text_of(call.get("name")) or text_of(event.get("tool_name")) or ""
@@ -84,7 +84,7 @@ class SdkStream:
     def _stats(self, ordinal: int, event: dict[str, Any]) -> None:
         value = as_dict(event.get("value"))
         metrics = as_dict(as_dict(value.get("stats", value)).get("usage_to_metrics"))
-        told = False
+        counted = False
         for name, of_name in metrics.items():
             usage = as_dict(as_dict(of_name).get("accumulated_token_usage"))
             now = tuple(tokens_of(usage.get(c)) or 0 for c in _COUNTS)
@@ -95,7 +95,7 @@ class SdkStream:
             grown = [a - b for a, b in zip(now, before, strict=True)]
             if min(grown) < 0:
                 grown = list(now)  # a counter that fell was started again
-            told = True
+            counted = True
             self._close()
             if self.waiting is not None:
                 self._unseen()
@@ -104,10 +104,10 @@ class SdkStream:
                 Usage(grown[0], grown[1], grown[2], grown[3], grown[4]),
                 text_of(as_dict(of_name).get("model_name")),
             )
-        if told:
+        if counted:
             self.ledger.used += 1
         else:
-            self.ledger.duplicate("totals that tell no new call")
+            self.ledger.duplicate("totals without a new call")
 
     def _close(self) -> None:
         if self.open is None:

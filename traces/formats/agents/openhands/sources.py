@@ -1,7 +1,7 @@
 """OpenHands: event streams of V0 (trajectory JSON, output.jsonl), of the V1 SDK, and logs of single model calls.
 
 Facts: All-Hands-AI/OpenHands (openhands/events, evaluation/utils/shared.py) and OpenHands/software-agent-sdk. An event
-is logged for each action and each observation, both with the model response they belong to: the response's id tells
+is logged for each action and each observation, both with the model response they belong to: the response's id says
 calls apart. `prompt_tokens` includes cached tokens. Times have no zone.
 """
 

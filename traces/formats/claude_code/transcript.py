@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.formats.claude_code.chains import Chain, Chains
-from traces.formats.claude_code.conversation import Conversation
 from traces.formats.claude_code.lines import Ignored, LineParser
 from traces.formats.claude_code.store import META, RESULT, TranscriptStore
+from traces.formats.claude_code.transcript_calls import Conversation
 from traces.records import Base, Context, Piece, Prompt, Record, Reject, Request, Session, Skipped
 from traces.text.tools import CLASSES, work_of
 from traces.transcripts.counted_prompts import CountedPrompts
@@ -75,7 +75,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
     parser = LineParser(context)
     store = TranscriptStore()
     ignored: Counter[tuple[str, str]] = Counter()
-    rejects: list[Reject] = []  # told after the last line, so that the whole file is read before its first record
+    rejects: list[Reject] = []  # yielded after the last line, so that the whole file is read before its first record
     parse, add = parser.parse, store.add
     for ordinal, raw in source.lines():
         if raw is None:
@@ -139,7 +139,7 @@ def _sessions(chains: Chains, folder: str | None) -> Iterator[Record]:
             started_at_us=None if chain.first_s is None else round(chain.first_s * 1e6),
         )
     for key, call in chains.spawned().items():
-        # The sub-agent's own file may be another input; this one tells which call started it.
+        # The sub-agent's own file may be another input; this one says which call started it.
         yield Session(key, parent_key=chains.chain(call).key, spawn_request_key=keys[call])
 
 
