@@ -1,1 +1,1 @@
-"""What a person touches: browser pages and command line."""
+"""What a person touches: the command line and the browser app."""

@@ -19,8 +19,8 @@ PAGES = {
         st.Page("views/data/data.py", title="Data", icon=":material/database:", default=True),
     ],
     "Workload": [
-        st.Page("views/overview/overview.py", title="Overview", icon=":material/insights:", url_path="overview"),
-        st.Page("views/cache/cache.py", title="Cache", icon=":material/memory:", url_path="cache"),
+        st.Page("views/overview.py", title="Overview", icon=":material/insights:", url_path="overview"),
+        st.Page("views/cache.py", title="Cache", icon=":material/memory:", url_path="cache"),
         st.Page("views/why/why.py", title="Why", icon=":material/help:", url_path="why"),
     ],
     "What-if": [
@@ -28,7 +28,7 @@ PAGES = {
         st.Page("views/fleet/replicas.py", title="Replicas", icon=":material/hub:", url_path="replicas"),
     ],
     "Hand on": [
-        st.Page("views/export/export.py", title="Export", icon=":material/output:", url_path="export"),
+        st.Page("views/export.py", title="Export", icon=":material/output:", url_path="export"),
     ],
 }
 

@@ -25,7 +25,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
     monkeypatch.delenv("TRACETOWER_DATA_ROOTS", raising=False)
     monkeypatch.setenv("TRACETOWER_DATASET", str(dataset))
     at = AppTest.from_file(SCRIPT, default_timeout=300).run()
-    return at.switch_page("views/export/export.py").run()
+    return at.switch_page("views/export.py").run()
 
 
 def test_preview_command_and_download(page: AppTest) -> None:

@@ -40,8 +40,8 @@ def _show_open(known: Known) -> None:
         if ways_in.can_read_again(known.name):
             receipts.ways(receipt, partial(ways_in.read_again, known.name))
     with st.container(horizontal=True):
-        st.page_link("views/overview/overview.py", label="See the overview", icon=":material/insights:")
-        st.page_link("views/cache/cache.py", label="See what a cache of a size would hit", icon=":material/memory:")
+        st.page_link("views/overview.py", label="See the overview", icon=":material/insights:")
+        st.page_link("views/cache.py", label="See what a cache of a size would hit", icon=":material/memory:")
     if receipt is not None:
         receipts.rejects(known, receipt)
     st.divider()

@@ -58,7 +58,7 @@ def gaps_and_ttl(asked: Asked) -> None:
             "What an unbounded cache hits that forgets what was not used for so long.",
         )
         st.page_link(
-            "views/cache/cache.py", label="More sizes and TTLs, by any axis, on Cache size", icon=":material/memory:"
+            "views/cache.py", label="More sizes and TTLs, by any axis, on Cache size", icon=":material/memory:"
         )
 
 
