@@ -33,7 +33,7 @@ _PROOF: dict[str, str | dict[bool, str]] = {
     "exceeds": {True: "cached tokens exceed it", False: "reasoning exceeds it"},
     "parts": "its uncached part is given beside it",
     "name": "the names say so",
-    "open": "assumed from the names",
+    "open": "assumed from the names or the provider",
 }
 _GROUPS = 512
 """Groups of one source that are told apart; the objects of further ones are decided with those of the same names."""

@@ -40,7 +40,7 @@ class Findings:
     def sentences(self) -> list[dict[str, Any]]:
         """One sentence a format: what its usage figures mean and what shows it (receipt `evidence`)."""
         return [
-            {"source": name, "sentence": "; ".join(map(_sentence, told)), "records": max(one.records for one in told)}
+            {"source": name, "sentence": "; ".join(map(_sentence, told)), "records": _records(told)}
             for name in dict.fromkeys(name for name, _ in self._found)
             if (told := self._of(name))
         ]
@@ -70,12 +70,17 @@ class Findings:
                 )
             if one.assumed:
                 exceeds = any("exceed" in proof for proof, _ in one.proofs)
-                why = "their cached tokens exceed the input" if exceeds else "only the names suggest it"
+                why = "their cached tokens exceed the input" if exceeds else "only the names or the provider suggest it"
                 found.append(
                     f'{name}: "{one.meaning}" is assumed for {one.assumed:,} of {one.records:,} usage objects, '
                     f"since {why} (a total per record would show it)"
                 )
         return found
+
+
+def _records(found: list[Evidence]) -> int:
+    """The usage objects in which a meaning of the input matters; where it matters in none, one of the output."""
+    return sum(one.records for one in found if one.meaning.startswith("input")) or max(one.records for one in found)
 
 
 def _sentence(one: Evidence) -> str:
