@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 MEMORY_BYTES = 4 << 30
-NICENESS = 10
+NICENESS = 19
 
 
 def main() -> None:

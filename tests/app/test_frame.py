@@ -147,3 +147,9 @@ def test_no_place_for_compiled_code_is_no_traceback(monkeypatch: pytest.MonkeyPa
     assert place.parent == tmp_path
     assert place.stat().st_mode & 0o777 == 0o700
     monkeypatch.delenv(compiled.PLACE)
+
+
+def test_no_page_imports_a_command() -> None:
+    for room in ("views", "visit", "widgets"):
+        for path in (ROOT / "app" / room).rglob("*.py"):
+            assert "app.commands" not in path.read_text("utf-8"), path

@@ -18,8 +18,8 @@ TEXT = "".join(f"line {i:04d} of the prompt\n" for i in range(100))  # 2,400 tok
 
 
 def row(ts: float, session: str, prompt: str, read: int | None, model: str = "claude-sonnet-4") -> dict[str, Any]:
-    told = {} if read is None else {"cache_read_tokens": read}
-    return {"ts": ts, "session_id": session, "model": model, "prompt": prompt, "input_tokens": len(prompt)} | told
+    said = {} if read is None else {"cache_read_tokens": read}
+    return {"ts": ts, "session_id": session, "model": model, "prompt": prompt, "input_tokens": len(prompt)} | said
 
 
 @pytest.fixture(scope="module")
@@ -37,14 +37,14 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "ds"
 
 
-def told(*args: object) -> Any:
+def said(*args: object) -> Any:
     result = CliRunner().invoke(group, ["misses", *map(str, args), "--json"])
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
 
 
 def test_a_providers_loss_is_a_sessions_loss_with_its_remedy(dataset: Path) -> None:
-    found = told(dataset)
+    found = said(dataset)
     assert {r["remedy"]: (r["lost_tokens"], r["requests"], r["sessions"]) for r in found["remedies"]} == {
         "longer_ttl": (2401, 1, 1),
         "keep_history": (605, 1, 1),
@@ -53,27 +53,27 @@ def test_a_providers_loss_is_a_sessions_loss_with_its_remedy(dataset: Path) -> N
     assert (first["lost_tokens"], first["remedy"], first["longer_ttl"]) == (2401, "longer_ttl", 2401)
     assert (second["lost_tokens"], second["remedy"], second["reported_rate"]) == (605, "keep_history", None)
     assert first["input"].endswith("rows.jsonl")
-    only = told(dataset, "--remedy", "keep_history")["sessions"]
+    only = said(dataset, "--remedy", "keep_history")["sessions"]
     assert [r["lost_tokens"] for r in only] == [605]
 
 
 def test_a_loss_in_both_caches_counts_once(dataset: Path) -> None:
     """The asked cache forgets after 300 s what the provider forgot too: 37 blocks, or 2,401 tokens."""
-    both = {r["remedy"]: r["lost_tokens"] for r in told(dataset, "--ttl", 300)["remedies"]}
+    both = {r["remedy"]: r["lost_tokens"] for r in said(dataset, "--ttl", 300)["remedies"]}
     assert both["longer_ttl"] == 2401
 
 
 def test_reported_by_model_or_by_what_is_asked(dataset: Path) -> None:
-    (row,) = told(dataset)["reported"]
+    (row,) = said(dataset)["reported"]
     assert (row["axis"], row["group"], row["lost_by_cause"]) == ("model", "claude-sonnet-4", {"ttl_5m": 2401})
     assert row["gap_tokens"] == 2401
-    by = told(dataset, "--by", "session", "--by", "day", "--show", "reported")["reported"]
+    by = said(dataset, "--by", "session", "--by", "day", "--show", "reported")["reported"]
     assert [r["axis"] for r in by] == ["session", "day"]
     assert all(r["lost_by_cause"] == {"ttl_5m": 2401} for r in by)
 
 
 def test_transitions_in_detail_are_a_table_and_an_axis(dataset: Path) -> None:
-    found = told(dataset, "--by", "transition_detail")
+    found = said(dataset, "--by", "transition_detail")
     kinds = {r["transition"]: (r["requests"], r["lost_tokens"]) for r in found["transitions"]}
     assert kinds["cold_start"] == (2, 0)
     assert kinds["append"] == (2, 0)
@@ -84,7 +84,7 @@ def test_transitions_in_detail_are_a_table_and_an_axis(dataset: Path) -> None:
 
 
 def test_what_ifs_and_rates_carry_intervals(dataset: Path) -> None:
-    found = told(dataset)
+    found = said(dataset)
     kinds = {r["what_if"] for r in found["what_ifs"]}
     assert kinds >= {"as_is", "block_size", "ttl", "without_compaction", "without_edits"}
     as_is = found["what_ifs"][0]
@@ -105,7 +105,7 @@ def test_a_row_per_request_sums_to_its_prompt(dataset: Path, tmp_path: Path, suf
     assert frame["prefix_tokens"].sort().to_list() == sorted([2401, 2410, 2419, 2401, 1806])
     assert (frame.select(pl.sum_horizontal(*CAUSES)).to_series() == frame["prefix_tokens"]).all()
     assert frame["reported_cause"].drop_nulls().to_list() == ["ttl_5m"]
-    assert [r["prefix_tokens"] for r in told(dataset, "--per-request")["requests"]] == frame["prefix_tokens"].to_list()
+    assert [r["prefix_tokens"] for r in said(dataset, "--per-request")["requests"]] == frame["prefix_tokens"].to_list()
 
 
 @pytest.mark.parametrize(
@@ -150,14 +150,14 @@ def test_without_prompts_it_says_what_is_needed(tmp_path: Path) -> None:
 
 
 def test_ages_at_eviction_are_of_this_programs_cache(dataset: Path) -> None:
-    told = {}
+    said = {}
     for name in ("tracetower", "vllm"):
         asked = ["misses", str(dataset), "--show", "ages", "--definition", name, "--json"]
         result = CliRunner().invoke(group, asked)
         assert result.exit_code == 0, result.output
-        told[name] = json.loads(result.stdout)["eviction_age"]
-    assert told["vllm"] is None
-    assert told["tracetower"] is not None
+        said[name] = json.loads(result.stdout)["eviction_age"]
+    assert said["vllm"] is None
+    assert said["tracetower"] is not None
 
 
 @pytest.mark.parametrize(
