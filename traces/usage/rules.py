@@ -42,6 +42,8 @@ def normalise(
         raise ValueError("usage is not an object")
     who = (provider or "").lower()
     meanings = Meanings() if meanings is None else meanings
+    if who == "anthropic" and not disjoint and (plain := meanings.read_anthropic(usage, who, model or "")) is not None:
+        return plain
     passes = usage.get("iterations")
     if isinstance(passes, list) and passes and all(isinstance(one, Mapping) for one in passes):
         return _added(usage, passes, who, meanings, model or "")

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.places import SHARED
 from traces.source.limits import MOST_TOKENS
+from traces.usage.evidence import Meanings
 from traces.usage.rules import Usage, count, normalise
 
 ANTHROPIC = {
@@ -305,6 +306,18 @@ def test_anthropic_parts_add_up(fresh: int, read: int, written: int, output: int
         }
     )
     assert usage == Usage(fresh + read + written, read, written, output)
+
+
+@settings(deadline=None, max_examples=50)
+@given(*[st.integers(min_value=0, max_value=10**6)] * 4, st.booleans())
+def test_the_quick_way_for_anthropic_is_the_general_way(a: int, b: int, c: int, d: int, split: bool) -> None:
+    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+    usage: dict[str, Any] = dict(zip(names, (a, b, c, d), strict=True)) | {"service_tier": "standard"}
+    if split:
+        usage["cache_creation"] = {"ephemeral_5m_input_tokens": c, "ephemeral_1h_input_tokens": 0}
+    quick, general = Meanings(), Meanings()
+    assert quick.read_anthropic(usage, "anthropic", "m") == general.read(usage, "anthropic", "m")
+    assert quick.evidence() == general.evidence()
 
 
 def _case(name: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
