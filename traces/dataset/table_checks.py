@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -90,47 +90,60 @@ def _check_values(path_of: PathOf) -> dict[str, NDArray[np.int64]]:
     return ids
 
 
-def _check_columns(name: str, path: Path) -> None:
-    """Check nulls and bounds of all columns in one pass over the file."""
-    checks: dict[str, tuple[Column, pl.Expr, str]] = {}
-    for column in TABLES[name]:
+class _Check(NamedTuple):
+    """A rule of a column: `fails` in one pass over its statistics, `wrong` row by row, and what to say of a row."""
+
+    column: Column
+    fails: pl.Expr
+    wrong: pl.Expr
+    reason: str
+
+
+def _checks(table: str) -> Iterator[_Check]:
+    for column in TABLES[table]:
         value = pl.col(column.name)
         if column.known:
-            checks[f"{column.name} null"] = column, value.is_null(), "is missing"
+            yield _Check(column, value.null_count() > 0, value.is_null(), "is missing")
+        if column.dtype == pl.Float64:
+            yield _Check(column, value.is_nan().any(), value.is_nan(), "is no number")
         if column.least is not None:
-            wrong = value < column.least
-            reason = f"is below {column.least:g}"
-            if column.below is not None:
-                wrong |= value >= column.below
-                reason = f"is not between {column.least:g} and {column.below:g}"
-            if column.dtype == pl.Float64:
-                wrong |= ~value.is_finite()
-            checks[f"{column.name} value"] = column, wrong, reason
+            yield _Check(column, value.min() < column.least, value < column.least, f"is below {column.least:g}")
+        if column.below is not None:
+            high = value >= column.below
+            yield _Check(column, value.max() >= column.below, high, f"is not below {column.below:g}")
         if column.unit == "tokens" and column.name not in ("start_token", "end_token"):
-            checks[f"{column.name} sum"] = column, value.cast(pl.Float64).sum() >= MOST_SUM, "is one of too large a sum"
-    if not checks:
-        return
-    frame = pl.scan_parquet(path, glob=False).select(**{key: wrong.any() for key, (_, wrong, _) in checks.items()})
-    found = frame.collect().row(0, named=True)
-    for key, (column, wrong, reason) in checks.items():
-        if found[key]:
+            most = value.max().cast(pl.Float64) * pl.len() >= MOST_SUM
+            over = (value == value.max()) & (value.cast(pl.Float64).sum() >= MOST_SUM)
+            yield _Check(column, most, over, "is the largest of too large a sum")
+
+
+def _check_columns(name: str, path: Path) -> None:
+    """Check nulls and bounds of all columns in one pass over the file."""
+    checks = {str(place): check for place, check in enumerate(_checks(name))}
+    failing = pl.scan_parquet(path, glob=False).select(**{key: check.fails for key, check in checks.items()})
+    for key, fails in failing.collect().row(0, named=True).items():
+        if fails:
+            column, _, wrong, reason = checks[key]
             values = pl.read_parquet(path, columns=[column.name], glob=False)
-            flags = values.select(wrong.fill_null(False)).to_series()
-            largest = values[column.name].arg_max() if len(flags) == 1 else None
-            row = largest if largest is not None else flags.arg_true()[0]
-            raise _wrong(name, column.name, int(row), values[column.name][row], reason)
+            rows = values.select(wrong.fill_null(False)).to_series().arg_true()
+            if rows.len():
+                raise _wrong(name, column.name, int(rows[0]), values[column.name][int(rows[0])], reason)
 
 
 def _check_reference(name: str, path: Path, column: Column, ids: NDArray[np.int64]) -> None:
+    gapless = not ids.size or ids[-1] == ids.size - 1  # the ids ascend, and none is below 0
+    if gapless:
+        largest = pl.scan_parquet(path, glob=False).select(pl.col(column.name).max()).collect().item()
+        if largest is None or largest < ids.size:
+            return
     series = pl.read_parquet(path, columns=[column.name], glob=False)[column.name].cast(pl.Int64)
     values, known = series.fill_null(-1).to_numpy(), series.is_not_null().to_numpy()
     reason = f"is in no row of {column.refers}"
-    if ids.size and ids[-1] == ids.size - 1:  # ascending from 0 without a gap
+    if gapless:
         _refuse(name, column.name, known & (values >= ids.size), values, reason)
         return
-    place = np.minimum(np.searchsorted(ids, values), max(ids.size - 1, 0))
-    there = ids[place] == values if ids.size else np.zeros(values.size, bool)
-    _refuse(name, column.name, known & ~there, values, reason)
+    place = np.minimum(np.searchsorted(ids, values), ids.size - 1)
+    _refuse(name, column.name, known & (ids[place] != values), values, reason)
 
 
 def _check_tree(path_of: PathOf) -> None:
