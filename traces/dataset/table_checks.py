@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from traces.dataset.manifest import AGAIN
 from traces.dataset.paths import NotADataset
-from traces.schema import TABLES, Column, polars_schema
+from traces.schema import MOST_TOKENS, TABLES, Column, polars_schema
 
 MOST_SUM = 1 << 53
 """No column of tokens adds up to this, so sums are exact in every type."""
@@ -74,7 +74,8 @@ def _check_values(path_of: PathOf) -> dict[str, NDArray[np.int64]]:
     ids: dict[str, NDArray[np.int64]] = {}
     for name in ("sources", "sessions", "requests", "prefixes"):
         key = TABLES[name][0].name
-        _check_columns(name, path_of(name))
+        if name != "prefixes":  # `_check_tree` has stricter rules for all of its numbers
+            _check_columns(name, path_of(name))
         values = pl.read_parquet(path_of(name), columns=[key], glob=False)[key].cast(pl.Int64).to_numpy()
         if name in ("sources", "prefixes"):
             _refuse(name, key, values != np.arange(values.size), values, "is not its row")
@@ -151,14 +152,19 @@ def _check_tree(path_of: PathOf) -> None:
     tree = pl.read_parquet(path_of("prefixes"), columns=["parent_id", "start_token", "end_token"], glob=False)
     if tree.is_empty():
         raise NotADataset(f"table prefixes has no root; {AGAIN}")
+    for name in ("start_token", "end_token"):
+        if tree[name].null_count():
+            raise _wrong("prefixes", name, tree[name].is_null().arg_max() or 0, None, "is missing")
     start, end = tree["start_token"].to_numpy(), tree["end_token"].to_numpy()
+    if end.max() >= MOST_TOKENS:
+        raise _wrong("prefixes", "end_token", int(end.argmax()), end.max(), f"is not below {MOST_TOKENS:g}")
     missing = tree["parent_id"].is_null().to_numpy()
     parent = tree["parent_id"].fill_null(0).to_numpy()
     rooted = np.append(missing[0], ~missing[1:])
+    _refuse("prefixes", "end_token", np.append(end[0] != 0, end[1:] <= start[1:]), end, "is not after its start")
     _refuse("prefixes", "parent_id", ~rooted, parent, "is missing, or not the root's null")
     _refuse("prefixes", "start_token", np.append(start[0] != 0, start[1:] != end[parent[1:]]), start,
             "is not where its parent ends")  # fmt: skip
-    _refuse("prefixes", "end_token", np.append(end[0] != 0, end[1:] <= start[1:]), end, "is not after its start")
 
 
 def _check_prompts(path_of: PathOf) -> None:
