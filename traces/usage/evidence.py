@@ -35,7 +35,7 @@ _PROOF: dict[str, str | dict[bool, str]] = {
     "open": "assumed from the names or the provider",
 }
 _GROUPS = 512
-"""Groups of one source that are told apart; the objects of further ones are decided with those of the same names."""
+"""Groups of one source that are kept apart; the objects of further ones are decided with those of the same names."""
 
 
 Key = tuple[str, str, str]

@@ -40,9 +40,9 @@ class Findings:
     def sentences(self) -> list[dict[str, Any]]:
         """One sentence a format: what its usage figures mean and what shows it (receipt `evidence`)."""
         return [
-            {"source": name, "sentence": "; ".join(map(_sentence, told)), "records": _records(told)}
+            {"source": name, "sentence": "; ".join(map(_sentence, shown)), "records": _records(shown)}
             for name in dict.fromkeys(name for name, _ in self._found)
-            if (told := self._of(name))
+            if (shown := self._of(name))
         ]
 
     def sentence(self, format_name: str) -> str | None:
@@ -86,5 +86,5 @@ def _records(found: list[Evidence]) -> int:
 def _sentence(one: Evidence) -> str:
     if not one.proofs:
         return one.meaning
-    told = [f"{proof} in {count:,} of {one.records:,}" for proof, count in sorted(one.proofs, key=lambda p: -p[1])]
-    return f"{one.meaning} ({', '.join(told)})"
+    proofs = [f"{proof} in {count:,} of {one.records:,}" for proof, count in sorted(one.proofs, key=lambda p: -p[1])]
+    return f"{one.meaning} ({', '.join(proofs)})"

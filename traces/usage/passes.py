@@ -27,7 +27,7 @@ class Pass(NamedTuple):
 
 
 def passes(usage: object) -> list[Pass]:
-    """The passes of one answer in their order; empty where it had one, or where the log does not tell them whole.
+    """The passes of one answer in their order; empty where it had one, or where the log holds only some of them.
 
     Some gateways add all passes up in the outer figures, so these may be the sum of all, of those that wrote the
     answer, or of the last; figures that fit none of these are taken as they are, as one call.
@@ -35,13 +35,13 @@ def passes(usage: object) -> list[Pass]:
     Raises:
         ValueError: A count is none.
     """
-    told = usage.get("iterations") if isinstance(usage, Mapping) else None
-    if not isinstance(usage, Mapping) or not isinstance(told, list) or not told:
+    logged = usage.get("iterations") if isinstance(usage, Mapping) else None
+    if not isinstance(usage, Mapping) or not isinstance(logged, list) or not logged:
         return []
-    if len(told) == 1 and isinstance(told[0], Mapping) and told[0].get("type") not in APART:
-        return []  # nearly always: one pass, which the outer figures tell
+    if len(logged) == 1 and isinstance(logged[0], Mapping) and logged[0].get("type") not in APART:
+        return []  # nearly always: one pass, whose counts are the outer figures
     found = []
-    for one in told:
+    for one in logged:
         counts = normalise(one, "anthropic") if isinstance(one, Mapping) else Usage()
         if counts.input_tokens is None:
             return []
