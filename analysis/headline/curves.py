@@ -1,12 +1,12 @@
 """Hit rate over capacity, TTL and tiers, exact at every point, by any axis.
 
-The whole-trace curve is kept as an events table with prefix sums (analysis.kernel.sorted_runs), so that any one
-capacity is a
+The whole-trace curve is kept as a table with prefix sums (analysis.kernel.sorted_runs), so that any one capacity is a
 look-up in one row group; groups and filters are summed from the reuse runs.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,21 +14,22 @@ import polars as pl
 from numpy.typing import NDArray
 
 from analysis.kernel.sorted_runs import (
-    CapacityEvents,
-    build_events,
-    build_gaps,
+    capacity_curve,
     capacity_grid,
+    hit_blocks_at,
+    hit_blocks_within,
     hits_cross,
-    hits_within,
+    look_up,
     needed_blocks,
+    ttl_curve,
 )
-from analysis.kernel.sorted_runs import hits_at as hits_of_events
-from analysis.store.prepared import Prepared
+from analysis.store import arrivals as arrival_models
 from analysis.store.question import BadQuestion, Question, engine_of
 from analysis.store.warehouse import Warehouse
 
 DEFAULT_TTLS_S = (60.0, 300.0, 3600.0)
-EVENT_GROUP_ROWS = 1 << 16
+MOST_BLOCKS = 1 << 60
+"""A larger capacity is as good as unbounded."""
 
 _SCHEMA = {
     "group": pl.String,
@@ -140,26 +141,26 @@ def curve(
                     rows.append(_row(chosen, g, group, block, int(hits[g, c, t]), capacity=capacity, ttl=ttl))
         return pl.DataFrame(rows, schema=_SCHEMA)
     if capacity_blocks is not None or not (ttl_s or tiers_blocks):
-        events = build_events(chosen.distance, chosen.blocks, chosen.run_group, max(1, len(chosen.groups)))
-        points = capacity_blocks or capacity_grid(needed_blocks(events)).tolist()
-        hits = hits_of_events(events, np.array(points))
+        bends = capacity_curve(chosen.distance, chosen.blocks, chosen.run_group, max(1, len(chosen.groups)))
+        points = capacity_blocks or capacity_grid(needed_blocks(bends)).tolist()
+        hits = hit_blocks_at(bends, np.array(points))
         rows += [
             _row(chosen, g, group, block, int(hits[g, c]), capacity=int(capacity))
             for g, group in enumerate(chosen.groups)
             for c, capacity in enumerate(points)
         ]
     if ttl_s:
-        gaps = build_gaps(chosen.gap_s, chosen.blocks, chosen.run_group, max(1, len(chosen.groups)))
-        hits = hits_within(gaps, np.array(ttl_s))
+        gaps = ttl_curve(chosen.gap_s, chosen.blocks, chosen.run_group, max(1, len(chosen.groups)))
+        hits = hit_blocks_within(gaps, np.array(ttl_s))
         rows += [
             _row(chosen, g, group, block, int(hits[g, t]), ttl=ttl)
             for g, group in enumerate(chosen.groups)
             for t, ttl in enumerate(ttl_s)
         ]
     if tiers_blocks:
-        events = build_events(chosen.distance, chosen.blocks, chosen.run_group, max(1, len(chosen.groups)))
+        bends = capacity_curve(chosen.distance, chosen.blocks, chosen.run_group, max(1, len(chosen.groups)))
         upto = np.cumsum(np.array(tiers_blocks, np.int64))
-        hits = np.diff(hits_of_events(events, upto), axis=1, prepend=0)
+        hits = np.diff(hit_blocks_at(bends, upto), axis=1, prepend=0)
         rows += [
             _row(chosen, g, group, block, int(hits[g, t]), capacity=int(size), tier=t + 1)
             for g, group in enumerate(chosen.groups)
@@ -195,8 +196,8 @@ def with_bytes(frame: pl.DataFrame, bytes_per_token: float) -> pl.DataFrame:
     return frame.with_columns(capacity_bytes=(pl.col("capacity_tokens") * bytes_per_token).round().cast(pl.Int64))
 
 
-def hits_at(warehouse: Warehouse, question: Question, capacity_blocks: int) -> tuple[int, int]:
-    """(hit tokens, prefix tokens) of the whole trace at one capacity, from the kept events table: a look-up.
+def hit_tokens_at(warehouse: Warehouse, question: Question, capacity_blocks: int) -> tuple[int, int]:
+    """(hit tokens, prefix tokens) of the whole trace at one capacity, looked up in the kept curve.
 
     Raises:
         NeedsArrivals: where times are relative and no arrival model is named.
@@ -207,44 +208,33 @@ def hits_at(warehouse: Warehouse, question: Question, capacity_blocks: int) -> t
         return int(row["hit_tokens"]), int(row["prefix_tokens"])
     prepared = warehouse.prepare(question)
     warehouse.need_times(prepared, "a cache of finite capacity")
-    path = prepared.facts.with_name(prepared.facts.name.replace("facts-", "events-"))
-    if not path.is_file():
-        _keep_events(warehouse, question, prepared)
-    return _look_up(path, capacity_blocks, prepared.block_size)
+    caches, key = warehouse.dataset.caches, (prepared.block_size, arrival_models.parse(question.arrivals))
+    path = caches.find("capacity_curve", key)
+    if path is None:
+        chosen = select(warehouse, question)
+        bends = capacity_curve(chosen.distance, chosen.blocks)
+        frame = pl.DataFrame({"position": bends.position, "slope": bends.slope, "moment": bends.moment})
+        about = {"prefix_tokens": int(chosen.prefix_tokens.sum())}
+        path = caches.keep("capacity_curve", key, frame, about)
+    hits = _look_up(path, min(capacity_blocks, MOST_BLOCKS)) * prepared.block_size
+    return hits, int(caches.about(path)["prefix_tokens"])
 
 
-def _keep_events(warehouse: Warehouse, question: Question, prepared: Prepared) -> None:
-    import pyarrow as pa
+def _look_up(path: Path, capacity_blocks: int) -> int:
+    """Hit blocks at one capacity, from the one row group of a kept curve that holds the last bend below it."""
     import pyarrow.parquet as pq
 
-    chosen = select(warehouse, question)
-    events: CapacityEvents = build_events(chosen.distance, chosen.blocks)
-    table = pa.table({"position": events.position, "slope": events.slope, "moment": events.moment})
-    table = table.replace_schema_metadata({"prefix_tokens": str(int(chosen.prefix_tokens.sum()))})
-    path = prepared.facts.with_name(prepared.facts.name.replace("facts-", "events-"))
-    part = path.with_suffix(".part")
-    pq.write_table(table, part, row_group_size=EVENT_GROUP_ROWS, compression="zstd")
-    part.replace(path)
-
-
-def _look_up(path: Any, capacity_blocks: int, block: int) -> tuple[int, int]:
-    import pyarrow.parquet as pq
-
-    file = pq.ParquetFile(path)
-    prefix = int(file.schema_arrow.metadata[b"prefix_tokens"])
-    slope = moment = 0
-    # the last group that starts below the capacity (a trace without any reuse has no rows)
-    low, high = 0, file.metadata.num_row_groups if file.metadata.num_rows else 0
-    while low < high:
-        middle = (low + high) // 2
-        if file.metadata.row_group(middle).column(0).statistics.min < capacity_blocks:
-            low = middle + 1
-        else:
-            high = middle
-    if low:
-        group = file.read_row_group(low - 1)
-        at = int(np.searchsorted(group["position"].to_numpy(), capacity_blocks, side="left"))
-        if at:
-            slope, moment = group["slope"][at - 1].as_py(), group["moment"][at - 1].as_py()
-    # slope is 0 behind the last event, so an unbounded capacity cannot overflow
-    return (capacity_blocks * slope - moment) * block, prefix
+    with path.open("rb") as opened:
+        file = pq.ParquetFile(opened)
+        low, high = 0, file.metadata.num_row_groups if file.metadata.num_rows else 0
+        while low < high:  # the number of row groups that start below the capacity
+            middle = (low + high) // 2
+            if file.metadata.row_group(middle).column(0).statistics.min < capacity_blocks:
+                low = middle + 1
+            else:
+                high = middle
+        if not low:
+            return 0
+        rows = file.read_row_group(low - 1)
+    position, slope, moment = (rows[name].to_numpy() for name in ("position", "slope", "moment"))
+    return int(look_up(position, slope, moment, np.array([capacity_blocks]))[0])

@@ -1,8 +1,8 @@
 """Hits at any capacity and under any TTL, at once, from sorted runs.
 
 A run of k blocks at stack distance d hits max(0, min(k, C − d)) blocks at capacity C, so
-hits(C) = Σ_{d < C} (C − d) − Σ_{d + k < C} (C − d − k): a sum over two events a run. Sorted by position and summed up
-in advance, any capacity is one binary search, and exact.
+hits(C) = Σ_{d < C} (C − d) − Σ_{d + k < C} (C − d − k): two bends per run. Sorted by position and summed up in
+advance, any capacity is one binary search, and exact.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class CapacityEvents(NamedTuple):
-    """Where the hit curve of each of g groups bends; e rows, sorted by position within a group.
+class CapacityCurve(NamedTuple):
+    """Where the hit curve of each of g groups bends; e rows (bends), sorted by position within a group.
 
     Attributes:
-        position: int64[e], capacity in blocks, each at most once a group.
+        position: int64[e], capacity in blocks, each at most once per group.
         slope: int64[e], Σ of signs up to and including the row: blocks gained per block of capacity beyond it.
         moment: int64[e], Σ of sign × position up to and including the row.
         first: int64[g + 1], where each group's rows begin.
@@ -29,11 +29,11 @@ class CapacityEvents(NamedTuple):
     first: NDArray[np.int64]
 
 
-class GapEvents(NamedTuple):
-    """The TTL curve of each of g groups; e rows, sorted by gap within a group.
+class TtlCurve(NamedTuple):
+    """The TTL curve of each of g groups; e rows (bends), sorted by gap within a group.
 
     Attributes:
-        gap_s: float64[e], each at most once a group.
+        gap_s: float64[e], each at most once per group.
         blocks: int64[e], blocks with at most this gap.
         first: int64[g + 1], where each group's rows begin.
         unknown_blocks: int64[g], blocks of runs whose gap is unknown; they are in no row.
@@ -45,16 +45,16 @@ class GapEvents(NamedTuple):
     unknown_blocks: NDArray[np.int64]
 
 
-def build_events(
+def capacity_curve(
     distance_blocks: NDArray[Any], blocks: NDArray[Any], group: NDArray[Any] | None = None, groups: int = 1
-) -> CapacityEvents:
-    """Sort the runs of each group for `hits_at`.
+) -> CapacityCurve:
+    """The capacity curve of each group, for `hit_blocks_at`.
 
     Args:
         distance_blocks: int[u], stack distance of each run's first block.
         blocks: int[u], length of each run.
         group: int[u], group code in 0..groups − 1; None: all runs are one group.
-        groups: how many groups there are.
+        groups: number of groups.
 
     Raises:
         ValueError: a group code is out of range.
@@ -79,37 +79,49 @@ def build_events(
     position = place % span
     moment = np.cumsum(sign * position)[last]
     first = np.searchsorted(place[last], np.arange(groups + 1, dtype=np.int64) * span)
-    # The running sums restart at every group; a group's events cancel out in slope (+1 and −1 a run), not in moment.
+    # The running sums restart at every group; a group's bends cancel out in slope (+1 and −1 per run), not in moment.
     before = np.concatenate([[0], moment])[first[:-1]]
     moment -= np.repeat(before, np.diff(first))
-    return CapacityEvents(position[last], slope, moment, first.astype(np.int64))
+    return CapacityCurve(position[last], slope, moment, first.astype(np.int64))
 
 
-def hits_at(events: CapacityEvents, capacity_blocks: NDArray[Any]) -> NDArray[np.int64]:
+def hit_blocks_at(curve: CapacityCurve, capacity_blocks: NDArray[Any]) -> NDArray[np.int64]:
     """Hit blocks of each group at each capacity, exact: int64[g, c]."""
     capacity = np.asarray(capacity_blocks, dtype=np.int64)
-    # Beyond the last event the curve is flat, and a huge "unbounded" capacity must not overflow.
-    capacity = np.minimum(capacity, int(events.position.max()) + 1 if len(events.position) else 0)
-    hits = np.zeros((len(events.first) - 1, len(capacity)), np.int64)
+    # Beyond its last bend the curve is flat, and a huge "unbounded" capacity must not overflow.
+    capacity = np.minimum(capacity, int(curve.position.max()) + 1 if len(curve.position) else 0)
+    hits = np.zeros((len(curve.first) - 1, len(capacity)), np.int64)
     for g in range(len(hits)):
-        low, high = events.first[g], events.first[g + 1]
-        at = np.searchsorted(events.position[low:high], capacity, side="left")  # events strictly below C
-        slope = np.concatenate([[0], events.slope[low:high]])
-        moment = np.concatenate([[0], events.moment[low:high]])
-        hits[g] = capacity * slope[at] - moment[at]
+        rows = slice(curve.first[g], curve.first[g + 1])
+        hits[g] = look_up(curve.position[rows], curve.slope[rows], curve.moment[rows], capacity)
     return hits
 
 
-def build_gaps(
+def look_up(
+    position: NDArray[Any], slope: NDArray[Any], moment: NDArray[Any], capacity_blocks: NDArray[Any]
+) -> NDArray[np.int64]:
+    """Hit blocks at each capacity on consecutive rows of one group's curve: int64[c].
+
+    The rows must hold the last bend below every capacity that has one.
+    """
+    if not len(position):
+        return np.zeros(len(capacity_blocks), np.int64)
+    below = np.searchsorted(position, capacity_blocks, side="left")  # bends strictly below the capacity
+    last = np.maximum(below - 1, 0)
+    hits: NDArray[np.int64] = np.where(below > 0, capacity_blocks * slope[last] - moment[last], 0)
+    return hits
+
+
+def ttl_curve(
     gap_s: NDArray[Any], blocks: NDArray[Any], group: NDArray[Any] | None = None, groups: int = 1
-) -> GapEvents:
-    """Sort the runs of each group by gap for `hits_within`.
+) -> TtlCurve:
+    """Sort the runs of each group by gap for `hit_blocks_within`.
 
     Args:
         gap_s: float[u], seconds since the run's last touch; NaN unknown.
         blocks: int[u], length of each run.
         group: int[u], group code in 0..groups − 1; None: all runs are one group.
-        groups: how many groups there are.
+        groups: number of groups.
     """
     gap = np.asarray(gap_s, dtype=np.float64)
     length = np.asarray(blocks, dtype=np.int64)
@@ -132,16 +144,17 @@ def build_gaps(
     gap, total = gap[last], total[last]
     first = np.searchsorted(code[last], np.arange(groups + 1)).astype(np.int64)
     total -= np.repeat(np.concatenate([[0], total])[first[:-1]], np.diff(first))
-    return GapEvents(gap, total, first, unknown)
+    return TtlCurve(gap, total, first, unknown)
 
 
-def hits_within(gaps: GapEvents, ttl_s: NDArray[Any]) -> NDArray[np.int64]:
+def hit_blocks_within(curve: TtlCurve, ttl_s: NDArray[Any]) -> NDArray[np.int64]:
     """Hit blocks of each group under each TTL (gap <= TTL), exact: int64[g, t]. Unknown gaps never count as hits."""
     ttl = np.asarray(ttl_s, dtype=np.float64)
-    hits = np.zeros((len(gaps.first) - 1, len(ttl)), np.int64)
+    hits = np.zeros((len(curve.first) - 1, len(ttl)), np.int64)
     for g in range(len(hits)):
-        low, high = gaps.first[g], gaps.first[g + 1]
-        hits[g] = np.concatenate([[0], gaps.blocks[low:high]])[np.searchsorted(gaps.gap_s[low:high], ttl, side="right")]
+        rows = slice(curve.first[g], curve.first[g + 1])
+        within = np.searchsorted(curve.gap_s[rows], ttl, side="right")  # rows of at most this gap
+        hits[g] = np.concatenate([[0], curve.blocks[rows]])[within]
     return hits
 
 
@@ -165,10 +178,10 @@ def hits_cross(
     in_reach = bucket < len(ttl)
     code = _codes(group, len(bucket), groups)
     joint = bucket if code is None else code * len(ttl) + bucket
-    events = build_events(
+    curve = capacity_curve(
         np.asarray(distance_blocks)[in_reach], np.asarray(blocks)[in_reach], joint[in_reach], groups * len(ttl)
     )
-    hits = hits_at(events, capacity_blocks).reshape(groups, len(ttl), -1).cumsum(axis=1)
+    hits = hit_blocks_at(curve, capacity_blocks).reshape(groups, len(ttl), -1).cumsum(axis=1)
     out = np.empty_like(hits)
     out[:, ascending] = hits
     return out.swapaxes(1, 2)
@@ -183,9 +196,9 @@ def capacity_grid(max_needed: int, per_octave: int = 4) -> NDArray[np.int64]:
     return np.unique(np.append(grid[grid < max_needed], max_needed))
 
 
-def needed_blocks(events: CapacityEvents) -> int:
+def needed_blocks(curve: CapacityCurve) -> int:
     """The smallest capacity, in blocks, that hits all that an unbounded cache hits; 0 where nothing is re-used."""
-    return int(events.position.max()) if len(events.position) else 0
+    return int(curve.position.max()) if len(curve.position) else 0
 
 
 def _codes(group: NDArray[Any] | None, rows: int, groups: int) -> NDArray[np.int64] | None:

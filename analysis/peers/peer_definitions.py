@@ -129,9 +129,9 @@ def peer_curve(warehouse: Warehouse, question: Question, capacity_blocks: list[i
     units = units_of(warehouse, question)
     block = warehouse.prepare(question).block_size
     if capacity_blocks is None:
-        from analysis.kernel.sorted_runs import build_events, capacity_grid, needed_blocks
+        from analysis.kernel.sorted_runs import capacity_curve, capacity_grid, needed_blocks
 
-        capacity_blocks = capacity_grid(needed_blocks(build_events(units.distance, units.blocks))).tolist()
+        capacity_blocks = capacity_grid(needed_blocks(capacity_curve(units.distance, units.blocks))).tolist()
     base = int(units.tokens[units.counts].sum())
     counted = np.flatnonzero(units.counts)
     rows = []

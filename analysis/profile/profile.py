@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from analysis.headline.bootstrap import ratio_intervals, sampling_units
 from analysis.headline.report import definition
-from analysis.kernel.sorted_runs import build_events, build_gaps, hits_at, hits_within, needed_blocks
+from analysis.kernel.sorted_runs import capacity_curve, hit_blocks_at, hit_blocks_within, needed_blocks, ttl_curve
 from analysis.profile.distributions import describe
 from analysis.profile.generator import generator
 from analysis.profile.groups import group_figures
@@ -160,14 +160,14 @@ def _hits(
     totals = np.bincount(code, weights=prefix, minlength=groups)
     group = code[runs["request"].to_numpy()]
     distance, blocks = runs["distance_blocks"].to_numpy(), runs["blocks"].to_numpy()
-    events = build_events(distance, blocks, group, groups)
+    events = capacity_curve(distance, blocks, group, groups)
     size = prepared.block_size
     capacities = [SMALLEST_CAPACITY_TOKENS]
     while capacities[-1] < needed_blocks(events) * size:
         capacities.append(capacities[-1] * 2)
-    at = hits_at(events, np.array(capacities) // size) * size
-    gaps = build_gaps(runs["gap_s"].fill_null(np.nan).to_numpy(), blocks, group, groups)
-    within = hits_within(gaps, np.array(TTLS_S)) * size
+    at = hit_blocks_at(events, np.array(capacities) // size) * size
+    gaps = ttl_curve(runs["gap_s"].fill_null(np.nan).to_numpy(), blocks, group, groups)
+    within = hit_blocks_within(gaps, np.array(TTLS_S)) * size
     return [
         {
             "at_capacity": [
@@ -190,9 +190,9 @@ def _with_intervals(hit: dict[str, Any], runs: pl.DataFrame, rows: pl.DataFrame,
     group = family[runs["request"].to_numpy()]
     blocks = runs["blocks"].to_numpy()
     capacities = np.array([p["capacity_tokens"] for p in hit["at_capacity"]]) // block
-    at = hits_at(build_events(runs["distance_blocks"].to_numpy(), blocks, group, count), capacities)
-    gaps = build_gaps(runs["gap_s"].fill_null(np.nan).to_numpy(), blocks, group, count)
-    within = hits_within(gaps, np.array([p["ttl_s"] for p in hit["at_ttl"]]))
+    at = hit_blocks_at(capacity_curve(runs["distance_blocks"].to_numpy(), blocks, group, count), capacities)
+    gaps = ttl_curve(runs["gap_s"].fill_null(np.nan).to_numpy(), blocks, group, count)
+    within = hit_blocks_within(gaps, np.array([p["ttl_s"] for p in hit["at_ttl"]]))
     total = np.bincount(family, weights=rows["prefix_tokens"].fill_null(0).to_numpy(), minlength=count)
     for points, found in ((hit["at_capacity"], at), (hit["at_ttl"], within)):
         whole = np.repeat(total[:, None], len(points), axis=1)

@@ -8,16 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.kernel.sorted_runs import capacity_curve, hit_blocks_at
 from analysis.replica.models.kv_layout import Sharding
 
 Blocks = NDArray[np.int64]
-
-
-def hits_at(distance_blocks: Blocks, blocks: Blocks, capacity_blocks: float) -> int:
-    """Blocks that hit in an LRU cache of `capacity_blocks`: sum of clip(capacity - distance, 0, blocks) over runs."""
-    if capacity_blocks < 0:
-        raise ValueError(f"capacity {capacity_blocks} blocks must not be negative")
-    return int(np.clip(np.int64(capacity_blocks) - distance_blocks, 0, blocks).sum())
 
 
 def tier_hits(distance_blocks: Blocks, blocks: Blocks, capacities_blocks: Sequence[int]) -> list[int]:
@@ -28,15 +22,12 @@ def tier_hits(distance_blocks: Blocks, blocks: Blocks, capacities_blocks: Sequen
         blocks: length of each run.
         capacities_blocks: size of each tier.
     """
-    out, below, total = [], 0, 0
     for capacity in capacities_blocks:
         if capacity < 0:
             raise ValueError(f"tier capacity {capacity} blocks must not be negative")
-        total += capacity
-        hits = hits_at(distance_blocks, blocks, total)
-        out.append(hits - below)
-        below = hits
-    return out
+    ends = np.cumsum(np.array(capacities_blocks, np.int64))
+    hits = hit_blocks_at(capacity_curve(distance_blocks, blocks), ends)[0]
+    return [int(own) for own in np.diff(hits, prepend=0)]
 
 
 class TierCost(NamedTuple):
@@ -113,11 +104,12 @@ def overload(
     With `factor` times as many sessions interleaved on the replica, other sessions' blocks between two uses grow by
     the factor, which acts like a cache that much smaller. An approximation: a session's own blocks do not grow.
     """
+    curve = capacity_curve(distance_blocks, blocks)
     out = []
     for factor in factors:
         if factor <= 0:
             raise ValueError("load factors must be above 0")
-        small = hits_at(distance_blocks, blocks, l1_blocks / factor)
-        both = hits_at(distance_blocks, blocks, (l1_blocks + l2_blocks) / factor)
-        out.append(Overload(factor, small, both))
+        sizes = np.array([int(l1_blocks / factor), int((l1_blocks + l2_blocks) / factor)])
+        small, both = hit_blocks_at(curve, sizes)[0]
+        out.append(Overload(factor, int(small), int(both)))
     return out

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from analysis.kernel.sorted_runs import CapacityEvents, build_events, needed_blocks
+from analysis.kernel.sorted_runs import CapacityCurve, capacity_curve, hit_blocks_at, needed_blocks
 from analysis.replica.answers import dataset_section
 from analysis.replica.kv_budget import Budget
 from analysis.store.question import Question
@@ -48,19 +48,17 @@ class RunLengths:
     block_tokens: int
 
     @cached_property
-    def _events(self) -> CapacityEvents:
-        return build_events(self.distance_blocks, self.blocks)
+    def _curve(self) -> CapacityCurve:
+        return capacity_curve(self.distance_blocks, self.blocks)
 
     @cached_property
     def _needed_blocks(self) -> int:
-        return needed_blocks(self._events)
+        return needed_blocks(self._curve)
 
     def hit_tokens(self, capacity_tokens: float) -> int:
         """Prompt tokens that one LRU cache of this many tokens hits."""
-        events = self._events
         capacity = min(int(capacity_tokens) // self.block_tokens, self._needed_blocks + 1)
-        at = int(np.searchsorted(events.position, capacity, side="left"))
-        return int(capacity * events.slope[at - 1] - events.moment[at - 1]) * self.block_tokens if at else 0
+        return int(hit_blocks_at(self._curve, np.array([capacity]))[0, 0]) * self.block_tokens
 
     def rate(self, capacity_tokens: float) -> float:
         """Hit rate of one LRU cache of this many tokens."""

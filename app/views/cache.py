@@ -101,7 +101,7 @@ def _at_capacity(
 ) -> None:
     import polars as pl
 
-    from analysis.headline.curves import hits_at
+    from analysis.headline.curves import hit_tokens_at
     from app.widgets.charts import lines
 
     whole = _whole(asked)
@@ -117,7 +117,7 @@ def _at_capacity(
         "Capacity of one replica, tokens", sizes, value=start, format_func=lambda b: formats.short(b * block),
         key="capacity", bind="query-params", help="Log-spaced up to the capacity from which nothing more is hit.",
     )  # fmt: skip
-    hits, prefix = hits_at(asked.desk.warehouse, asked.question, int(chosen))
+    hits, prefix = hit_tokens_at(asked.desk.warehouse, asked.question, int(chosen))
     rate = hits / prefix if prefix else None
     too_long = whole.filter(whole["capacity_blocks"] == chosen)["unschedulable_requests"][0]
     columns = st.columns(4)

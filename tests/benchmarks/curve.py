@@ -50,16 +50,16 @@ def kernel_ms(dataset: Path) -> float:
 
 def look_up_ms(dataset: Path) -> float:
     """Any one capacity from the kept events table, worst of twenty."""
-    from analysis.headline.curves import hits_at
+    from analysis.headline.curves import hit_tokens_at
     from analysis.store.question import Question
     from analysis.store.warehouse import open_dataset
 
     warehouse, question = open_dataset(dataset), Question(block_size=64)
-    hits_at(warehouse, question, 1)
+    hit_tokens_at(warehouse, question, 1)
     worst = 0.0
     for capacity in range(1000, 400_000, 20_000):
         start = time.perf_counter()
-        hits_at(warehouse, question, capacity)
+        hit_tokens_at(warehouse, question, capacity)
         worst = max(worst, time.perf_counter() - start)
     return worst * 1e3
 

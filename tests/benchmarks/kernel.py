@@ -17,7 +17,7 @@ import numpy as np
 
 from analysis.kernel.heavy_paths import HeavyPaths, heavy_paths
 from analysis.kernel.reuse import Reuse, reuse
-from analysis.kernel.sorted_runs import build_events, capacity_grid, hits_at, needed_blocks
+from analysis.kernel.sorted_runs import capacity_curve, capacity_grid, hit_blocks_at, needed_blocks
 
 BLOCK = 64
 HEADS = 5  # agents, each with a head of its own that all their sessions share
@@ -128,8 +128,8 @@ def main() -> None:
         per_request = seconds / len(load.leaf)
         base = base or per_request
         both, _ = timed(lambda load=load, cut=cut: kernel(load, cut, load.session), 1)  # type: ignore[misc]
-        sorting, table = timed(lambda found=found: build_events(found.distance_blocks, found.blocks), 1)  # type: ignore[misc]
-        curve, _ = timed(lambda table=table: hits_at(table, capacity_grid(needed_blocks(table))), 1)  # type: ignore[misc]
+        sorting, table = timed(lambda found=found: capacity_curve(found.distance_blocks, found.blocks), 1)  # type: ignore[misc]
+        curve, _ = timed(lambda table=table: hit_blocks_at(table, capacity_grid(needed_blocks(table))), 1)  # type: ignore[misc]
         print(
             f"{len(load.leaf):8,}  {int(found.full_blocks.sum()):16,}  {seconds:8.3f}  {per_request / base:10.2f} x"
             f"  {cutting / seconds:9.2f} x  {both / seconds:11.2f} x  {sorting / seconds:4.2f} x"

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from analysis.headline.curves import curve, hits_at
+from analysis.headline.curves import curve, hit_tokens_at
 from analysis.headline.report import report
 from analysis.store.axes import AXES
 from analysis.store.question import Question
@@ -87,7 +87,9 @@ def test_the_curve_equals_a_naive_lru_at_every_capacity(items: list[dict[str, An
     got = curve(warehouse, question, capacity_blocks=capacities)
     assert got["hit_tokens"].to_list() == [naive_hits(items, c) * BLOCK for c in capacities]
     assert got["hit_tokens"].to_list() == sorted(got["hit_tokens"].to_list()), "never falls with capacity"
-    assert all(hits_at(warehouse, question, c)[0] == h for c, h in zip(capacities, got["hit_tokens"], strict=True))
+    assert all(
+        hit_tokens_at(warehouse, question, c)[0] == h for c, h in zip(capacities, got["hit_tokens"], strict=True)
+    )
     figures = report(warehouse, question, ())
     full = sum(len(i["ids"]) for i in items)
     assert figures["hit_rate"]["ceiling_hit_tokens"] == BLOCK * (full - distinct) == naive_hits(items, None) * BLOCK

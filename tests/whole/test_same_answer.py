@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from analysis.headline.curves import curve, hits_at
+from analysis.headline.curves import curve, hit_tokens_at
 from analysis.headline.report import report
 from analysis.profile.profile import profile
 from analysis.store.axes import AXES
@@ -81,7 +81,7 @@ def test_every_point_of_a_curve(question: Question, folder: Path) -> None:
     by_size = said("query", folder, "lru_curve", sizes, *flags(question))["rows"]
     by_time = said("query", folder, "ttl_curve", times, *flags(question))["rows"]
     assert [row["hit_tokens"] for row in (*by_size, *by_time)] == hits
-    assert [hits_at(warehouse, question, c)[0] for c in capacities] == hits[: len(capacities)]
+    assert [hit_tokens_at(warehouse, question, c)[0] for c in capacities] == hits[: len(capacities)]
 
 
 def test_the_profile(folder: Path) -> None:
@@ -91,5 +91,5 @@ def test_the_profile(folder: Path) -> None:
     assert overall["cached"]["ceiling"] == rate["ceiling"]
     block = warehouse.prepare(question).block_size
     for point in overall["cached"]["at_capacity"]:
-        hit, prefix = hits_at(warehouse, question, point["capacity_tokens"] // block)
+        hit, prefix = hit_tokens_at(warehouse, question, point["capacity_tokens"] // block)
         assert point["hit_rate"] == hit / prefix

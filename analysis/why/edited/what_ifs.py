@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from analysis.kernel.reuse import reuse
-from analysis.kernel.sorted_runs import build_gaps, hits_within
+from analysis.kernel.sorted_runs import hit_blocks_within, ttl_curve
 from analysis.kernel.transitions import TEXT_TOLERANCE_TOKENS
 from analysis.store.question import NeedsArrivals, Question
 from analysis.store.warehouse import Warehouse
@@ -138,6 +138,6 @@ def _ttls(
     mine = np.zeros(prepared.requests, np.bool_)
     mine[chosen] = True
     kept = mine[runs["request"].to_numpy()]
-    gaps = build_gaps(runs["gap_s"].fill_null(np.nan).to_numpy()[kept], runs["blocks"].to_numpy()[kept])
-    hits = hits_within(gaps, np.array(TTLS_S))[0]
+    gaps = ttl_curve(runs["gap_s"].fill_null(np.nan).to_numpy()[kept], runs["blocks"].to_numpy()[kept])
+    hits = hit_blocks_within(gaps, np.array(TTLS_S))[0]
     return [("ttl", ttl, int(hit) * block, base) for ttl, hit in zip(TTLS_S, hits, strict=True)]

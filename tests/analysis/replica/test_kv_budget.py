@@ -13,7 +13,7 @@ from analysis.replica.answers import budget_json, capacity_mark, dataset_section
 from analysis.replica.kv_budget import Budget, Replica, kv_budget, sglang_reserve_bytes
 from analysis.replica.models.catalog import load_gpu, load_model, model_names
 from analysis.replica.models.kv_layout import KV_DTYPES, Sharding, token_bytes
-from analysis.replica.tiers import hits_at, host_tier, overload, tier_cost, tier_hits
+from analysis.replica.tiers import host_tier, overload, tier_cost, tier_hits
 
 
 def published(tp: int, dtype: str = "bf16", dp: int = 1, dcp: int = 1) -> Budget:
@@ -252,7 +252,7 @@ def test_tiers_by_hand() -> None:
     """Two runs: blocks at distances 0..3 and 5..6."""
     distance, blocks = np.array([0, 5]), np.array([4, 2])
     assert tier_hits(distance, blocks, [2, 4, 10]) == [2, 3, 1]
-    assert hits_at(distance, blocks, 0) == 0
+    assert tier_hits(distance, blocks, [0]) == [0]
     assert [(o.l1_blocks, o.with_l2_blocks) for o in overload(distance, blocks, 4, 4, [1, 2])] == [(4, 6), (2, 4)]
     cost = tier_cost(95_000, 35_136, 50e9, 33_000, gpus=4)
     assert cost.reload_s == pytest.approx(0.0668, abs=1e-4)
