@@ -188,10 +188,10 @@ _STATE_LABEL = re.compile(
     re.IGNORECASE,
 )
 _GIT_LINE = re.compile(
-    r"\s*(?:[MADRCUT?!]{1,2}|modified:|new file:|deleted:|renamed:|both modified:)\s+\"?[\w./@+-]+\"?(?: -> \S+)?,?\s*"
-    r"|\s*(?:On branch |## \S+\.\.\.|HEAD (?:is|detached)|Your branch |Changes (?:not staged|to be committed)"
+    r"\s*+(?:[MADRCUT?!]{1,2}|modified:|new file:|deleted:|renamed:|both modified:)\s+\"?[\w./@+-]+\"?(?: -> \S+)?,?\s*"
+    r"|\s*+(?:On branch |## \S+\.\.\.|HEAD (?:is|detached)|Your branch |Changes (?:not staged|to be committed)"
     r"|Untracked files|nothing (?:to commit|added)|no changes added|working tree clean|\(use \"git|(?:Current )?branch:"
-    r"|\S+\s+\| +\d+ [+-]*$|\d+ files? changed,|[│ ]*[├└][─-]+|Status:|Recent commits:|Main branch).*",
+    r"|\S+\s+\| +\d+ [+-]*$|\d+ files? changed,|[│ ]*+[├└][─-]+|Status:|Recent commits:|Main branch).*",
     re.IGNORECASE,
 )
 _ONE_COMMIT = re.compile(r"\s*[0-9a-f]{7,40} \S.*")
