@@ -10,6 +10,7 @@ import polars as pl
 from analysis.kernel.reuse import reuse
 from analysis.store.question import Question
 from analysis.store.warehouse import Warehouse
+from analysis.why.consecutive import CHANCE_TOKENS, REPLACED, consecutive
 from analysis.why.edited.marks import Change
 from analysis.why.edited.tree import changed_tree
 from analysis.why.matches import lost_history, matches
@@ -19,9 +20,6 @@ BRANCHING = ("first", "fork", "rewind")
 they share most with the last one and go on like it behind the change, or its kind is known."""
 
 _PLAIN = {"append": "tail", "retry": "tail", "fork": "edit", "rewind": "edit"}
-
-CHANCE_TOKENS = 64
-"""Two prompts that go on differently may still be alike for as long."""
 
 LEAST_RECOMPUTED = 12
 """Kinds of divergence whose what-ifs are always recomputed, those that lose most first."""
@@ -39,32 +37,12 @@ def parted(warehouse: Warehouse, question: Question) -> pl.DataFrame:
     """
     prepared = warehouse.prepare(question)
     loaded, kinds = warehouse.loaded(), warehouse.kinds()
-    found = matches(warehouse, prepared)
-    count = len(loaded.leaf)
-    ids = loaded.requests["request_id"]
-    rows = pl.DataFrame({"request_id": ids, "row": np.arange(count)})
-    known = loaded.leaf >= 0
-    prefix = np.where(known, loaded.tree.end[np.maximum(loaded.leaf, 0)], 0)
-    table = (
-        warehouse.dataset.read("divergences")
-        .join(rows, on="request_id", how="inner", maintain_order="left")
-        .join(
-            rows.rename({"request_id": "previous_request_id", "row": "previous_row"}),
-            on="previous_request_id",
-            how="inner",
-            maintain_order="left",
-        )
-        .join(warehouse.grouped(question, "all").select("row"), on="row", how="semi", maintain_order="left")
-    )
-    table = _within_prompts(
-        table.with_columns(
-            own_tokens=pl.Series(prefix[table["row"].to_numpy()]),
-            previous_tokens=pl.Series(prefix[table["previous_row"].to_numpy()]),
-        )
-    )
+    match = matches(warehouse, prepared)
+    chosen = warehouse.grouped(question, "all").select("row")
+    table = consecutive(warehouse).join(chosen, on="row", how="semi", maintain_order="left")
     row, previous = table["row"].to_numpy(), table["previous_row"].to_numpy()
-    alike = np.maximum(found.tokens[row], table["start_token"].to_numpy())
-    lost = lost_history(prefix[row], prefix[previous], alike, loaded.native[row])
+    alike = np.maximum(match.tokens[row], table["start_token"].to_numpy())
+    lost = lost_history(table["own_tokens"].to_numpy(), table["previous_tokens"].to_numpy(), alike, loaded.native[row])
     transition = kinds["transition"].gather(row)
     return (
         table.with_columns(
@@ -72,9 +50,8 @@ def parted(warehouse: Warehouse, question: Question) -> pl.DataFrame:
             lost_tokens=pl.Series(lost),
             transition=transition,
             follows=pl.Series(kinds["previous_row"].to_numpy()[row] == previous),
-            edited=(pl.col("resumed_tokens") > CHANCE_TOKENS)
-            & (pl.col("previous_line_tokens") < 2 * pl.col("line_tokens") + CHANCE_TOKENS),
-            in_place=_in_place(pl.Series(found.tokens[row])),
+            edited=(pl.col("resumed_tokens") > CHANCE_TOKENS) & REPLACED,
+            in_place=_in_place(pl.Series(match.tokens[row])),
         )
         .filter("follows", pl.col("lost_tokens") > 0, ~pl.col("transition").is_in(list(BRANCHING)) | pl.col("in_place"))
         .with_columns(
@@ -83,20 +60,6 @@ def parted(warehouse: Warehouse, question: Question) -> pl.DataFrame:
             .otherwise(pl.coalesce("kind", pl.col("transition").replace(_PLAIN)))
         )
         .drop("follows", "in_place", "edited")
-    )
-
-
-def _within_prompts(table: pl.DataFrame) -> pl.DataFrame:
-    """The rows whose lengths fit their prompts: those of a dataset from elsewhere may not, and they are walked by."""
-    lengths = ("start_token", "line_token", "line_tokens", "previous_line_tokens", "resumed_tokens")
-    mine = pl.col("line_token") + pl.col("line_tokens") + pl.col("resumed_tokens")
-    theirs = pl.col("line_token") + pl.col("previous_line_tokens") + pl.col("resumed_tokens")
-    return table.drop_nulls([*lengths, "keeps_end"]).filter(
-        pl.min_horizontal(*lengths) >= 0,
-        pl.col("start_token") <= pl.min_horizontal("own_tokens", "previous_tokens"),
-        pl.max_horizontal(*lengths) < 1 << 60,
-        mine <= pl.col("own_tokens"),
-        theirs <= pl.col("previous_tokens"),
     )
 
 

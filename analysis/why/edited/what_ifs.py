@@ -13,7 +13,7 @@ from analysis.kernel.sorted_runs import hit_blocks_within, ttl_curve
 from analysis.kernel.transitions import TEXT_TOLERANCE_TOKENS
 from analysis.store.question import NeedsArrivals, Question
 from analysis.store.warehouse import Warehouse
-from analysis.why.divergences import CHANCE_TOKENS
+from analysis.why.consecutive import CHANCE_TOKENS
 from analysis.why.edited.undoing import COMPACTION, REWRITTEN, undoing
 from analysis.why.edited.undone import undone_workload
 from analysis.why.matches import matches

@@ -1,4 +1,4 @@
-"""Texts that repeat what patterns look for are named in time that grows with their length only: else this never ends."""
+"""Texts that repeat what patterns look for are named in time that grows with their length: else this never ends."""
 
 from __future__ import annotations
 
