@@ -64,7 +64,8 @@ def test_the_receipt(trace: Path, tmp_path: Path) -> None:
     assert receipt["block_size"] == 512
     assert receipt["time_unit"] == "ms"
     keys = "dataset formats files records requests sessions input_tokens output_tokens unknown_usage_requests "
-    keys += "incomplete_output_requests failed_attempts block_size tokenizer time_basis time_unit rejects warnings"
+    keys += "incomplete_output_requests failed_attempts block_size tokenizer time_basis time_unit evidence rejects "
+    keys += "reject_reasons unrecognised_files warnings"
     assert list(receipt) == keys.split()
     again = as_json("validate", trace)
     assert again["records"] == receipt["records"]

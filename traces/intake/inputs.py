@@ -13,7 +13,8 @@ from traces.dataset.building.builder import Builder
 from traces.dataset.building.request_rows import Counts
 from traces.intake import registry as readers
 from traces.intake.known_files import Beginning, Known, KnownFiles
-from traces.intake.progress import Reporter, give_back
+from traces.intake.offers import Offer, counted, offered
+from traces.intake.progress import Reporter
 from traces.intake.reading import LazyTokenizer, Options, ReadAhead, context_of, guarded, readings, started
 from traces.intake.receipt import Tally
 from traces.records import Record, Reject
@@ -34,6 +35,7 @@ class _Opened(NamedTuple):
 
     source: Source
     format: str
+    sure: float
     size: int
     records: Iterable[Record]
     beside: bool
@@ -117,9 +119,11 @@ class InputReader:
                     self.tally.repeated()
                 source.close()
                 return None
-            name = self.options.format or readers.detect(source, self.options.mapping)[0]
+            name, sure = self.options.format or "", 1.0
+            if not name:
+                name, sure = readers.detect(source, self.options.mapping)
         except readers.UnknownFormat as error:
-            self._refuse(source, str(error), skipped=not self.single, listed=True)
+            self._refuse(source, str(error), skipped=not self.single, unrecognised=True)
             return None
         except (OSError, ValueError) as error:
             self._refuse(source, f"cannot be read: {type(error).__name__}")
@@ -135,19 +139,23 @@ class InputReader:
         size = source.size
         beside = getattr(reader, "COUNTS_BESIDE", False) and size <= OPEN_BESIDE_BYTES
         if records is None:
-            context = context_of(self.options, self.tokenizer, self.builder.digest, self.builder.texts)
-            records = guarded(readings(reader, source, context))
+            records = self._records(source, name)
             if beside:
                 records = started(records)
         siblings = getattr(reader, "SIBLINGS", False)
-        return _Opened(source, name, size, records, beside, siblings, beginning, tuple(continues))
+        return _Opened(source, name, sure, size, records, beside, siblings, beginning, tuple(continues))
+
+    def _records(self, source: Source, name: str) -> Iterator[Record]:
+        """The records of a source as those of the format `name`."""
+        context = context_of(self.options, self.tokenizer, self.builder.digest, self.builder.texts)
+        return guarded(source, partial(readings, readers.reader(name), source, context))
 
     def _again(self, source: Source, same: Known) -> bool:
         """Whether a file that is known has to be read again for the sake of the files beside it."""
         return not same.claimed and self.known.siblings_changed(source, same)
 
-    def _refuse(self, source: Source, reason: str, skipped: bool = False, listed: bool = False) -> None:
-        self.tally.refused(source.name, reason, skipped, listed)
+    def _refuse(self, source: Source, reason: str, skipped: bool = False, unrecognised: bool = False) -> None:
+        self.tally.refused(source.name, reason, skipped, unrecognised)
         self.outcomes[id(source)] = _Outcome(None, Counts({"skipped" if skipped else "failed": 1}))
         source.close()
 
@@ -164,19 +172,31 @@ class InputReader:
             self.reporter.bytes += source.bytes_read
 
     def _take(self, opened: _Opened) -> None:
-        source, name, builder = opened.source, opened.format, self.builder
+        source, builder = opened.source, self.builder
+        offer = Offer(opened.format, opened.sure, self.options.format is not None)
+        name, records, tried = offered(source, opened.records, offer, partial(self._records, source))
+        if records is None:
+            formats = ", nor as ".join(tried)
+            why = f"no request in it as {formats}: name its format with --format, or its columns with --map"
+            self._refuse(source, why, skipped=not self.single, unrecognised=True)
+            return
         reader = readers.reader(name)
         scope = getattr(reader, "SESSION_SCOPE", "input")
         unit = self.options.time_unit or getattr(reader, "TIME_UNIT", None)
         builder.begin(source.name, name, scope, self.options.one_trace, self.options.tokenizer, unit)
         label = builder.input.label
         rejected, rows = len(builder.requests.rejects), builder.rows
-        builder.take(_counted(opened.records, source))
+        builder.take(counted(records, source))
         if source.damage is not None:
             reason = f"{source.damage.reason} after {source.damage.after_bytes:,} bytes; every record before was read"
-            builder.take([Reject(source.last_line, reason)])
+            builder.take([Reject(source.in_hand, reason)])
         builder.notes.update(source.remarks)
-        digest, claims = self.known.digest_of(source), self.known.claims(source, label)
+        try:
+            digest = self.known.digest_of(source)
+        except OSError as error:
+            builder.take([Reject(0, f"the file went away while it was read ({type(error).__name__})")])
+            digest = builder.digest.hex(source.name.encode())
+        claims = self.known.claims(source, label)
         counts = builder.end(
             digest=digest,
             size=source.content_bytes,
@@ -189,7 +209,9 @@ class InputReader:
             builder.notes[CONTINUED] += 1
         if builder.rows == rows and len(builder.requests.rejects) == rejected:
             most = builder.skipped.most_common(1)
-            builder.notes[f"{NO_REQUEST}: {most[0][0] or 'other records' if most else 'it is empty'}"] += 1
+            why = (most[0][0] or "other records") if most else "it is empty"
+            builder.notes[f"{NO_REQUEST}: {why}"] += 1
+            self.tally.without_request(source.name, f"{NO_REQUEST} (read as {', then as '.join(tried)}): {why}")
         self.tally.read(source.name, name, counts, builder.requests.rejects[rejected:], builder.notes)
         self.outcomes[id(source)] = _Outcome(label, counts, name, builder.notes)
         for one in builder.evidence:
@@ -219,13 +241,3 @@ def _may_wait(opened: deque[_Opened]) -> bool:
     if not opened[0].beside or opened[-1].siblings or len(opened) > OPEN_BESIDE:
         return False
     return sum(one.size for one in opened) <= OPEN_BESIDE_BYTES
-
-
-def _counted(records: Iterable[Record], source: Source) -> Iterator[Record]:
-    """Pass records on, reporting progress now and then."""
-    for seen, record in enumerate(records):
-        if not seen & 0x3FF and source.heard is not None:
-            source.heard()
-        if seen and not seen & 0xFFFF:
-            give_back()
-        yield record

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+import os
+import traceback
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +16,7 @@ from typing import Any, NamedTuple
 from traces.digests import KeyedDigest
 from traces.intake import registry as readers
 from traces.records import Context, Reader, Record, Reject
+from traces.source.json_values import reason_of
 from traces.source.limits import Limits
 from traces.source.sources import Source
 from traces.text.kept_texts import KeptTexts
@@ -20,6 +24,9 @@ from traces.text.text_counts import TextCounts
 from traces.text.tokens import Tokenizer, load_tokenizer
 from traces.usage.evidence import Meanings
 
+DEBUG_VARIABLE = "TRACETOWER_DEBUG"
+MOST_LEFT_OUT, READ_AGAIN_BYTES = 20, 1 << 30
+"""Records of one input that are left out because a reader fails on them, and how large an input is read again."""
 LARGEST_REMOTE_BYTES = 64 << 20
 """A larger file streams in this process: its records would not fit in memory all at once."""
 
@@ -85,12 +92,32 @@ def context_of(options: Options, tokenizer: Any, digest: KeyedDigest, texts: Kep
     )
 
 
-def guarded(records: Iterator[Record]) -> Iterator[Record]:
-    """Pass records on; what a reader did not expect ends its input with a reject, and the rest goes on."""
-    try:
-        yield from records
-    except Exception as error:  # whatever other people's files hold, the user gets data
-        yield Reject(0, f"reading stopped here ({type(error).__name__}); what came before was used")
+def guarded(source: Source, read: Callable[[], Iterator[Record]]) -> Iterator[Record]:
+    """The records that `read` yields of `source`, whatever it raises.
+
+    A reader that holds a whole file before it yields a request would lose all of it by one record that it cannot
+    handle. So the record it was given last is rejected with the exception's type, and the source is read again without
+    that record. What lies outside of any record ends the input with a reject. With `DEBUG_VARIABLE` set in the
+    environment every traceback is printed.
+    """
+    passed = 0
+    while True:
+        source.in_hand = 0
+        try:
+            for record in islice(read(), passed, None):
+                passed += 1
+                yield record
+            return
+        except Exception as error:  # whatever other people's files hold, the user gets data
+            if os.environ.get(DEBUG_VARIABLE, "") not in ("", "0"):
+                traceback.print_exc()
+            at, known = source.in_hand, source.left_out
+            if not at or at in known or len(known) == MOST_LEFT_OUT or source.bytes_read > READ_AGAIN_BYTES:
+                yield Reject(at, f"reading stopped here ({type(error).__name__}); what came before was used")
+                return
+            known.add(at)
+            yield Reject(at, reason_of(error))
+            source.bytes_read = 0
 
 
 def readings(reader: Reader, source: Source, context: Context) -> Iterator[Record]:
@@ -154,7 +181,7 @@ def read_whole(
     texts = KeptTexts()
     try:
         context = context_of(options, _shared(options.tokenizer), KeyedDigest(key), texts)
-        records = list(guarded(readings(readers.reader(format_name), source, context)))
+        records = list(guarded(source, partial(readings, readers.reader(format_name), source, context)))
         return records, source, texts.all()
     finally:
         source.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -23,32 +24,40 @@ class Tally:
         self.records: Counter[str] = Counter()
         self.rejects: list[dict[str, Any]] = []
         self.warnings: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self.reasons_of: dict[str, Counter[str]] = {}  # by file, for files that are taken back
+        self.unrecognised = 0
+        self.unrecognised_files: set[str] = set()
         self.repeats = 0
         self.usage = Findings()
 
     def state(self) -> dict[str, Any]:
         """Everything as JSON values, without names of files."""
         nameless = [{**r, "file": "(read before the ingest was resumed)"} for r in self.rejects]
-        counts = {k: dict(getattr(self, k)) for k in ("files", "formats", "records", "warnings")}
-        return {**counts, "rejects": nameless, "usage": self.usage.state()}
+        counts = {k: dict(getattr(self, k)) for k in ("files", "formats", "records", "warnings", "reasons")}
+        return {**counts, "rejects": nameless, "unrecognised": self.unrecognised, "usage": self.usage.state()}
 
     @classmethod
     def restored(cls, state: dict[str, Any]) -> Tally:
         """The tally that `state` was taken of."""
         tally = cls()
-        for name in ("files", "formats", "records", "warnings"):
+        for name in ("files", "formats", "records", "warnings", "reasons"):
             getattr(tally, name).update(state[name])
-        tally.rejects = state["rejects"]
+        tally.rejects, tally.unrecognised = state["rejects"], state["unrecognised"]
         tally.usage = Findings(state.get("usage"))
         return tally
 
-    def refused(self, name: str, reason: str, skipped: bool = False, listed: bool = False) -> None:
-        """A file that was not read: passed over (`skipped`) or failed."""
+    def refused(self, name: str, reason: str, skipped: bool = False, unrecognised: bool = False) -> None:
+        """A file that was not read: passed over (`skipped`) or failed. It is named with the reason."""
         self.files["skipped" if skipped else "failed"] += 1
-        if skipped and not listed:
-            self.warnings[f"skipped a file: {reason}"] += 1
-        else:
-            self._list(name, 0, reason)
+        if unrecognised:
+            self.unrecognised += 1
+            self.unrecognised_files.add(name)
+        self._list(name, 0, reason)
+
+    def without_request(self, name: str, reason: str) -> None:
+        """A file that was read and held no request. It is named with the reason."""
+        self._list(name, 0, reason)
 
     def repeated(self) -> None:
         """An input whose content is in the dataset already."""
@@ -77,13 +86,20 @@ class Tally:
         self.formats[format_name] -= 1
         self.records.subtract(counts)
         self.warnings.subtract(notes)
-        self.rejects = [reject for reject in self.rejects if reject["file"] != name]
+        self._forget(name)
 
     def take_back_refusal(self, name: str, files: Counter[str]) -> None:
         """A file that was refused, and that another input's reader has read."""
         self.files.subtract(files)
         self.files["read"] += 1
+        self._forget(name)
+        if name in self.unrecognised_files:
+            self.unrecognised_files.discard(name)
+            self.unrecognised -= 1
+
+    def _forget(self, name: str) -> None:
         self.rejects = [reject for reject in self.rejects if reject["file"] != name]
+        self.reasons.subtract(self.reasons_of.pop(name, Counter()))
 
     def late(self, rejects: list[tuple[str, int, str]]) -> None:
         """Requests (name of the input, ordinal, reason) that were counted as used and turned out to be unusable."""
@@ -105,8 +121,14 @@ class Tally:
         self.records["used"] -= moved
 
     def _list(self, name: str, ordinal: int, reason: str) -> None:
+        kind = re.sub(r"\d[\d,.]*", "N", reason)
+        self.reasons[kind] += 1
+        self.reasons_of.setdefault(name, Counter())[kind] += 1
+        reject = {"file": name, "line": ordinal, "reason": reason}
         if len(self.rejects) < LISTED_REJECTS:
-            self.rejects.append({"file": name, "line": ordinal, "reason": reason})
+            self.rejects.append(reject)
+        elif self.reasons[kind] == 1:  # one noisy kind does not hide the others
+            self.rejects[-min(len(self.reasons), LISTED_REJECTS)] = reject
 
     def receipt(
         self, tables: dict[str, pl.DataFrame], first_row: int, tokenizer: str, path: Path | None
@@ -144,6 +166,8 @@ class Tally:
             "time_unit": units[0] if len(units) == 1 else ("mixed" if units else None),
             "evidence": self.usage.sentences(),
             "rejects": self.rejects,
+            "reject_reasons": {reason: count for reason, count in self.reasons.most_common() if count > 0},
+            "unrecognised_files": self.unrecognised,
             "warnings": warnings[:LISTED_WARNINGS],
         }
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from traces.source.database import tables
 from traces.source.head import Head
 
 
@@ -19,6 +20,17 @@ class Refusal(NamedTuple):
 def refusal(head: Head) -> str | None:
     """Why an input is known not to be a trace of single calls, or None."""
     return next((known.reason for known in REFUSALS if known.fits(head)), None)
+
+
+def unknown(head: Head) -> str:
+    """What to do with an input that no reader recognises."""
+    names = sorted(tables(head))
+    if names:
+        listed = ", ".join(names[:8])
+        return f"a SQLite database that is not recognised (tables {listed}): export the calls as CSV or JSON Lines"
+    return (
+        "not recognised as any format (tracetower formats lists them); name it with --format, or its columns with --map"
+    )
 
 
 def _starts(*starts: bytes) -> Callable[[Head], bool]:
@@ -53,6 +65,21 @@ def _kiro(record: dict[str, Any]) -> bool:
     return chat or saved or "rts_model_state" in (record.get("session_state") or ())
 
 
+def _batch_result(record: dict[str, Any]) -> bool:
+    response, result = record.get("response"), record.get("result")
+    answered = isinstance(response, dict) and "body" in response
+    answered |= isinstance(result, dict) and _has(result, "type", ("succeeded", "errored", "canceled", "expired"))
+    return "custom_id" in record and (answered or isinstance(record.get("error"), dict))
+
+
+def _batch_request(record: dict[str, Any]) -> bool:
+    return "custom_id" in record and (isinstance(record.get("params"), dict) or {"body", "url"} <= record.keys())
+
+
+_LMCACHE = re.compile(rb"Reqid: ?\S{1,200},? Total tokens:? ?\d+,? LMCache hit tokens:? ?\d+", re.IGNORECASE)
+_CURSOR_EXPORT = re.compile(rb"_Exported on .{4,60} from Cursor \(")
+_USAGE_CSV = "Export the usage events as CSV (cursor.com, Dashboard, Usage) and give that"
+_PAIRS = 'by custom_id and write one {"request": body, "response": answer} a line'
 _AGENTSVIEW = re.compile(rb'\s*\{\s*"schema_version"\s*:\s*\d+\s*,\s*"(?:database_id|pricing)"\s*:')
 _NO_TOKENS = (
     "it has no token counts. Record the model calls with a gateway (LiteLLM, Langfuse) or OpenTelemetry, "
@@ -60,7 +87,36 @@ _NO_TOKENS = (
 )
 
 REFUSALS = (
-    Refusal(lambda head: not head.data.strip(), "empty"),
+    Refusal(lambda head: not head.start.strip(), "empty"),
+    Refusal(
+        lambda head: head.start[8:12] == b"DUCK",
+        "a DuckDB database (TraceLab ships its traces so): write its table as Parquet, "
+        "duckdb FILE -c \"COPY (FROM TABLE) TO 'trace.parquet'\", and give that",
+    ),
+    Refusal(
+        lambda head: {"ItemTable", "cursorDiskKV"} <= tables(head).keys(),
+        f"Cursor's own database: it holds no usage of single calls. {_USAGE_CSV}",
+    ),
+    Refusal(
+        lambda head: _CURSOR_EXPORT.search(head.start[:2048]) is not None,
+        f"a chat exported from Cursor: what was shown, without prompts and usage. {_USAGE_CSV}",
+    ),
+    Refusal(
+        lambda head: "conversations_v2" in tables(head) or {"conversations", "auth_kv"} <= tables(head).keys(),
+        f"a database of Kiro's command line (Amazon Q): {_NO_TOKENS}",
+    ),
+    Refusal(
+        _records(_batch_result),
+        f"results of a batch: answers without their prompts. Join each with its request {_PAIRS}",
+    ),
+    Refusal(
+        _records(_batch_request), f"requests of a batch: prompts without answers. Join each with its result {_PAIRS}"
+    ),
+    Refusal(
+        lambda head: _LMCACHE.search(head.start) is not None,
+        "a log of LMCache look-ups: token counts without prompts. Give the engine's request log, or a gateway's log of "
+        "the same traffic",
+    ),
     Refusal(
         _starts(b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"),
         "a Python pickle: reading it would run code. Convert it where it was made, to JSONL with one request per line",

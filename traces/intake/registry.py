@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Mapping
 from typing import cast
 
-from traces.intake.refusals import refusal
+from traces.intake.refusals import refusal, unknown
 from traces.records import Reader
 from traces.source.sources import Head, Source
 
@@ -72,6 +72,8 @@ READERS: dict[str, str] = {
 """Format name -> module. A new format is one module, one line here and one test file."""
 
 LEAST_SURE = 0.3
+RECOGNISED = 0.8
+"""A reader this sure has seen evidence of its own format: its file is read although no request is in it."""
 CERTAIN = 0.97
 """No two readers are this sure of one input, so the latest format is asked first and, if certain, alone."""
 _LATEST: list[str] = []
@@ -112,18 +114,17 @@ def detect(source: Source, mapping: Mapping[str, str] | None = None) -> tuple[st
     for name in _LATEST:
         if (sure := reader(name).sniff(head, head.name)) >= CERTAIN:
             return name, sure
-    best, surest = "", 0.0
-    for name in READERS:
-        sure = reader(name).sniff(head, head.name)
-        if sure > surest:
-            best, surest = name, sure
-    if surest < LEAST_SURE:
-        raise UnknownFormat(
-            "not recognised as any format (tracetower formats lists them); "
-            "name it with --format, or its columns with --map"
-        )
-    _LATEST[:] = [best]
-    return best, surest
+    best = candidates(head)
+    if not best:
+        raise UnknownFormat(unknown(head))
+    _LATEST[:] = [best[0][0]]
+    return best[0]
+
+
+def candidates(head: Head) -> list[tuple[str, float]]:
+    """The formats that an input may have, the surest first, with how sure their readers are."""
+    sure = [(name, reader(name).sniff(head, head.name)) for name in READERS]
+    return sorted((one for one in sure if one[1] >= LEAST_SURE), key=lambda one: -one[1])
 
 
 def _columns(head: Head) -> list[str]:

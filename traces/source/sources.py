@@ -53,7 +53,8 @@ class Source:
         self._content_bytes = 0
         self._scratch: Path | None = None
         self.bytes_read = 0
-        self.last_line = 0
+        self.in_hand = 0  # number of the line that was handed out last
+        self.left_out: set[int] = set()  # lines that the reader failed on, which are not handed out again
         self.heard: Callable[[], None] | None = None  # called now and then while lines are read
         self.damage: Damage | None = None  # why a packed stream ended early
         self.remarks: set[str] = set()  # what the receipt says about how the content was read
@@ -164,19 +165,21 @@ class Source:
         A line over `MAX_LINE_BYTES` is None. Blank lines are b"", and long runs of them are passed over. The number is
         the line's or, in an array, a page, documents and Parquet, the record's.
         """
-        if self.shape.kind == "text":
-            return self._text_lines()
-        return self._parquet_lines() if self.shape.kind == "parquet" else self._values()
+        kinds = {"text": self._text_lines, "parquet": self._parquet_lines}
+        lines = kinds.get(self.shape.kind, self._values)()
+        return (line for line in lines if line[0] not in self.left_out) if self.left_out else lines
 
     def _parquet_lines(self) -> Iterator[tuple[int, bytes | None]]:
-        yield from parquet_lines(self.local_path())
+        for number, line in parquet_lines(self.local_path()):
+            self.in_hand = number
+            yield number, line
         self.bytes_read = self.size
 
     def _values(self) -> Iterator[tuple[int, bytes | None]]:
         with self.open() as stream:
             heard_at = HEARD_EVERY_BYTES
             for number, value in enumerate(values(stream, self.shape), 1):
-                self.last_line = number
+                self.in_hand = number
                 self.bytes_read += limits.MAX_LINE_BYTES if value is None else len(value)
                 if self.bytes_read >= heard_at and self.heard is not None:
                     heard_at = self.bytes_read + HEARD_EVERY_BYTES
@@ -191,7 +194,7 @@ class Source:
             readline = buffered.readline
             number, heard_at = 0, HEARD_EVERY_BYTES
             while line := readline(most + 1):
-                number += 1
+                self.in_hand = number = number + 1
                 self.bytes_read += len(line)
                 if self.bytes_read >= heard_at and self.heard is not None:
                     heard_at = self.bytes_read + HEARD_EVERY_BYTES
@@ -212,7 +215,6 @@ class Source:
                 else:
                     line = line.removesuffix(b"\r")
                     yield number, line
-            self.last_line = number
 
     def _pass_blank_lines(self, buffered: io.BufferedReader[io.RawIOBase]) -> int:
         ahead = buffered.peek()
@@ -256,7 +258,7 @@ class Source:
     def left_as(self, other: Source) -> None:
         """Take over how reading the same file in another process went."""
         self.damage, self.remarks = other.damage, other.remarks
-        self.bytes_read, self.last_line = other.bytes_read, other.last_line
+        self.bytes_read, self.in_hand = other.bytes_read, other.in_hand
 
     @property
     def siblings(self) -> Mapping[str, Source]:

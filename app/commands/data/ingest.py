@@ -84,15 +84,24 @@ def _run(inputs: tuple[str, ...], dataset: str | None, options: dict[str, Any]) 
         raise click.UsageError(str(error)) from None
     _show(receipt, options["as_json"])
     unusable = dataset is None and receipt["requests"] == 0
-    if unusable or (options["strict"] and (receipt["records"]["rejected"] or receipt["files"]["failed"])):
+    if unusable or (options["strict"] and _bad(receipt)):
         raise click.exceptions.Exit(1)
+
+
+def _bad(receipt: dict[str, Any]) -> bool:
+    """Whether anything was met that should have been read and was not."""
+    return bool(receipt["records"]["rejected"] or receipt["files"]["failed"] or receipt["unrecognised_files"])
 
 
 def _show(receipt: dict[str, Any], as_json: bool) -> None:
     if as_json:
         emit_json(receipt)
         return
-    parts = {k: v for k, v in receipt.items() if k not in ("rejects", "warnings", "files", "records", "formats")}
+    parts = {
+        k: v
+        for k, v in receipt.items()
+        if k not in ("rejects", "reject_reasons", "warnings", "files", "records", "formats")
+    }
     formats = ", ".join(f"{n} × {name}" for name, n in receipt["formats"].items()) or "–"
     emit_figures("Receipt", {"formats": formats, **{f"files {k}": v for k, v in receipt["files"].items()},
                              **{f"records {k}": v for k, v in receipt["records"].items()}, **parts})  # fmt: skip
@@ -101,6 +110,9 @@ def _show(receipt: dict[str, Any], as_json: bool) -> None:
         note(f"rejected: {reject['file']}{place}: {reject['reason']}")
     if len(receipt["rejects"]) > 20:
         note(f"… and {len(receipt['rejects']) - 20} more listed with --json")
+    if len(receipt["reject_reasons"]) > 1 and len(receipt["rejects"]) > 20:
+        for reason, count in list(receipt["reject_reasons"].items())[:10]:
+            note(f"{count:,} × {reason}")
     for warning in receipt["warnings"]:
         note(f"warning: {warning}")
 

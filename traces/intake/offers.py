@@ -1,0 +1,75 @@
+"""An input offered to one format after the other, until one finds a request in it; records on their way, looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import NamedTuple
+
+from traces.intake import registry as readers
+from traces.intake.progress import give_back
+from traces.records import Record, Reject, Request
+from traces.source.limits import MOST_TOKENS
+from traces.source.sources import Source
+
+MOST_HELD = 100_000
+"""Records before the first request that are held; an input with more of them is taken as it comes."""
+
+
+class Offer(NamedTuple):
+    """The format that an input was read as, how sure its reader is, and whether the user named it."""
+
+    format: str
+    sure: float
+    named: bool
+
+
+def offered(
+    source: Source, records: Iterable[Record], offer: Offer, read: Callable[[str], Iterator[Record]]
+) -> tuple[str, Iterable[Record] | None, list[str]]:
+    """(format, records, formats tried) of the first format that finds a request; else of the surest one.
+
+    Without records the input holds nothing that any of the formats knows.
+
+    Args:
+        source: the input.
+        records: what the surest format's reader yields.
+        offer: that format.
+        read: the records of the input by another format.
+    """
+    first, found = _up_to_request(iter(records))
+    tried = [offer.format]
+    if found or offer.named:
+        return offer.format, first, tried
+    for name, _ in readers.candidates(source.head()):
+        if name not in tried:
+            tried.append(name)
+            others, found = _up_to_request(read(name))
+            if found:
+                return name, others, tried
+    if offer.sure >= readers.RECOGNISED:
+        return offer.format, first, tried
+    held = list(first)
+    return offer.format, held if any(type(record) is Reject for record in held) else None, tried
+
+
+def _up_to_request(records: Iterator[Record]) -> tuple[Iterator[Record], bool]:
+    """The same records, and whether a request is among them. Those before the first request are held meanwhile."""
+    held: list[Record] = []
+    for record in records:
+        held.append(record)
+        if type(record) is Request or len(held) == MOST_HELD:
+            return chain(held, records), True
+    return iter(held), False
+
+
+def counted(records: Iterable[Record], source: Source) -> Iterator[Record]:
+    """Pass records on and report progress now and then; a request of more tokens than any model takes is a reject."""
+    for seen, record in enumerate(records):
+        if not seen & 0x3FF and source.heard is not None:
+            source.heard()
+        if seen and not seen & 0xFFFF:
+            give_back()
+        if type(record) is Request and max(record.input_tokens or 0, record.output_tokens or 0) > MOST_TOKENS:
+            record = Reject(record.ordinal, f"more than {MOST_TOKENS:,} tokens, which no model takes")
+        yield record
