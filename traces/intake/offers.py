@@ -29,7 +29,8 @@ def offered(
 ) -> tuple[str, Iterable[Record] | None, list[str]]:
     """(format, records, formats tried) of the first format that finds a request; else of the surest one.
 
-    Without records the input holds nothing that any of the formats knows.
+    An input with evidence of its own format is offered to no other. Without records the input holds nothing that any of
+    the formats knows.
 
     Args:
         source: the input.
@@ -39,7 +40,7 @@ def offered(
     """
     first, found = _up_to_request(iter(records))
     tried = [offer.format]
-    if found or offer.named:
+    if found or offer.named or offer.sure >= readers.RECOGNISED:
         return offer.format, first, tried
     for name, _ in readers.candidates(source.head()):
         if name not in tried:
@@ -47,8 +48,6 @@ def offered(
             others, found = _up_to_request(read(name))
             if found:
                 return name, others, tried
-    if offer.sure >= readers.RECOGNISED:
-        return offer.format, first, tried
     held = list(first)
     return offer.format, held if any(type(record) is Reject for record in held) else None, tried
 
