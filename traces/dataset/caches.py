@@ -27,7 +27,7 @@ LAYOUT = "1"
 """Of what is kept under a name: change it when a release keeps something else under the same name and key."""
 MOST_FILES, LEAST_LIMIT_BYTES = 64, 2 << 30
 TABLES_TIMES = 8
-"""A dataset's store holds at most so many times the bytes of its tables, or `LEAST_LIMIT_BYTES`."""
+"""Limit of the store as a multiple of the bytes of the tables; `LEAST_LIMIT_BYTES` where that is more."""
 IN_USE_S = 60.0
 """What was used this recently is evicted only when the store holds four times its limit."""
 _PART = ".part-"

@@ -39,7 +39,7 @@ class Builder:
         self.digest = digest or KeyedDigest()
         self.tree = PrefixTree()
         self.texts = KeptTexts()
-        self.named: pl.DataFrame | None = None  # kinds of divergences that an earlier ingest told
+        self.named: pl.DataFrame | None = None  # kinds of divergences that an earlier ingest found
         self.leaf = np.full(0, -1, np.int64)
         self.full = np.full(0, -1, np.int64)
         self.reply = np.full(0, -1, np.int64)
@@ -130,7 +130,7 @@ class Builder:
         if self._blocks:
             self.flush()
         elif self._pending:
-            self._hand_on(told=True)
+            self._hand_on(counted=True)
         self.input = self.inputs[-1] = self.input._replace(**identity)
         for session, key in self._spawned:
             if key in self._rows:
@@ -287,14 +287,14 @@ class Builder:
         self._blocks.append(BlockRow(row, tokens, block, space, added))
         return prompt
 
-    def _hand_on(self, told: bool) -> None:
-        self.requests.add(Taken(self.input, self._space_name, self.counts, self._pending, told))
+    def _hand_on(self, counted: bool) -> None:
+        self.requests.add(Taken(self.input, self._space_name, self.counts, self._pending, counted))
         self._pending = []
 
     def flush(self) -> None:
         """Insert the prompts that wait and turn the waiting requests into columns."""
         if self._pending:
-            self._hand_on(told=False)
+            self._hand_on(counted=False)
         if self.leaf.size < self.rows:
             size = max(self.rows, self.leaf.size * 2, 4096)
             for name in ("leaf", "full", "reply"):

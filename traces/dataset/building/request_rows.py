@@ -54,13 +54,13 @@ class Counts(Counter[str]):
 
 
 class Taken(NamedTuple):
-    """Requests of one input that are no columns yet. `told`: the input's counts were handed out with these as used."""
+    """Requests of one input that are no columns yet. `counted`: the counts of the input were returned already, with these as used."""
 
     input: Input
     clock: str
     counts: Counts
     rows: list[Row]
-    told: bool
+    counted: bool
 
 
 class RequestRows:
@@ -74,7 +74,7 @@ class RequestRows:
         self.frames: list[pl.DataFrame] = []
         self.origins: dict[str, int] = {}  # where clocks start whose zero is unknown
         self.rejects: list[tuple[str, int, str]] = []
-        self.late: list[tuple[str, int, str]] = []  # came to light after the counts of their input were told
+        self.late: list[tuple[str, int, str]] = []  # found unusable after the counts of their input were returned
         self.waiting = 0
         self._taken: list[Taken] = []
 
@@ -109,7 +109,7 @@ class RequestRows:
     def _reject(self, taken: Taken, request: Request, reason: str) -> None:
         taken.counts["used"] -= 1
         taken.counts["rejected"] += 1
-        (self.late if taken.told else self.rejects).append((taken.input.label, request.ordinal, reason))
+        (self.late if taken.counted else self.rejects).append((taken.input.label, request.ordinal, reason))
 
     def _keep(self, taken: list[Taken]) -> None:
         if not taken:
