@@ -54,7 +54,7 @@ class Counts(Counter[str]):
 
 
 class Taken(NamedTuple):
-    """Requests of one input that are no columns yet. `counted`: the counts of the input were returned already, with these as used."""
+    """Requests of one input that are no columns yet. `counted`: its counts were returned with these as used."""
 
     input: Input
     clock: str
