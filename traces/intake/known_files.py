@@ -62,7 +62,7 @@ class KnownFiles:
         self._passed_over = passed_over
         self._by_digest: dict[str, Known] = {}
         self._by_start: dict[tuple[int, str], list[Known]] = defaultdict(list)
-        self._here: dict[tuple[int, str], list[tuple[Source, str]]] = defaultdict(list)
+        self._here: dict[tuple[int, str], list[tuple[Source, str | None]]] = defaultdict(list)
         self._claims: dict[str, tuple[Claim, ...]] = {}
         self._folders: dict[int, dict[str, list[Source]]] = {}
         for one in inputs:
@@ -80,8 +80,8 @@ class KnownFiles:
         if lengths:
             self._by_start[lengths[-1], start].append(known)
 
-    def opened(self, source: Source, beginning: Beginning, label: str) -> None:
-        """Take a file that is about to be read, so that later ones are compared with it."""
+    def opened(self, source: Source, beginning: Beginning, label: str | None) -> None:
+        """Compare later files with this one, which is read as the input `label` (None: beside another input)."""
         for item in beginning.digests.items():
             self._here[item].append((source, label))
 
@@ -101,9 +101,11 @@ class KnownFiles:
         claims = []
         for name in sorted(source.claims):
             sibling = source.siblings[name]
-            start = self.beginning(sibling).start
-            claim = Claim(posixpath.relpath(name, folder), self.digest_of(sibling), sibling.content_bytes, start)
-            self._put(Known(claim.digest, claim.size, label, claimed=True), start)
+            beginning = self.beginning(sibling)
+            path, digest = posixpath.relpath(name, folder), self.digest_of(sibling)
+            claim = Claim(path, digest, sibling.content_bytes, beginning.start)
+            self._put(Known(claim.digest, claim.size, label, claimed=True), claim.start)
+            self.opened(sibling, beginning, None)
             claims.append(claim)
         return tuple(claims)
 
@@ -142,7 +144,11 @@ class KnownFiles:
         for length, start in beginning.digests.items():
             for other, label in self._here.get((length, start), ()):
                 size = other.content_bytes
-                if size < source.content_bytes and length == max(n for n in START_BYTES if n <= size):
+                if (
+                    label is not None
+                    and size < source.content_bytes
+                    and length == max(n for n in START_BYTES if n <= size)
+                ):
                     yield Known(self.digest_of(other), size, label)
 
     def pass_over(self, source: Source) -> None:

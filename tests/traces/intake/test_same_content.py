@@ -21,7 +21,13 @@ EXCEPTIONS = {
     ("rotated", "cline"): "the names of its files say what they are",
 }
 """(law, format) -> why the law cannot hold."""
-CASES = [(name, law) for name in FORMATS for law in LAWS if (law.__name__, name) not in EXCEPTIONS]
+CASES = [
+    (name, law)
+    for row, name in enumerate(FORMATS)
+    for column, law in enumerate(LAWS)
+    if (row + column) % 3 == 0 and (law.__name__, name) not in EXCEPTIONS
+]
+"""A third of the table, spread evenly over formats and laws; `laws.py` goes through all of it."""
 
 
 @pytest.fixture(scope="session")
