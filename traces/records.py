@@ -132,7 +132,7 @@ class Request(NamedTuple):
     stop_reason: str | None = None
     status: str = "ok"
     compaction: bool = False  # the source says that the history was compacted before this request
-    dedupe_key: str | None = None  # equal in every copy of this call, across inputs
+    dedupe_key: str | None = None  # made of the source's own ids only: equal in every copy of this call, across inputs
     copy_rank: tuple[Any, ...] = ()  # the copy with the smallest rank owns the call; ties go to the input's name
 
 

@@ -1,4 +1,4 @@
-"""Prompts as readers tell them, to the runs that the prefix tree takes."""
+"""Prompts as readers state them, to the runs that the prefix tree takes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROLE_CODES = {role: code for code, role in enumerate(ROLES)}
 
 
 class BlockRow(NamedTuple):
-    """A prompt told by block ids: its row, its length, its native block and what its ids add."""
+    """A prompt given by block ids: its row, its length, its native block and what its ids add."""
 
     row: int
     tokens: int
@@ -28,7 +28,7 @@ class BlockRow(NamedTuple):
 
 
 class PieceRow(NamedTuple):
-    """A prompt told by pieces: its row, the row it extends (-1 none) and its reply's pieces."""
+    """A prompt given by pieces: its row, the row it extends (-1 none) and its reply's pieces."""
 
     row: int
     space: int
@@ -50,7 +50,7 @@ def block_batch(rows: list[BlockRow], digest: Callable[[str], int], secret: int)
     """Runs of block-id prompts, and int8 per row: 1 used, 0 its ids are no ids.
 
     A prompt of n tokens has ⌊n/B⌋ whole blocks. One id more than that is the partial last block's (`ceil`); without it
-    (`floor`) the rest is private. Fewer ids than whole blocks: the blocks behind them are private.
+    (`floor`) the rest is private. Fewer ids than whole blocks: the blocks after them are private.
     """
     count = len(rows)
     row_ids, lengths_of, blocks_of, spaces, adds = zip(*rows, strict=True) if rows else ((),) * 5
@@ -135,7 +135,7 @@ def _only(batch: Batch, fine: NDArray[np.int8]) -> Batch:
 
 
 def piece_batch(rows: list[PieceRow]) -> Batch:
-    """Runs of prompts told by pieces."""
+    """Runs of prompts given by pieces."""
     offset: list[int] = []
     value: list[int] = []
     size: list[int] = []

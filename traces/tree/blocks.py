@@ -1,7 +1,7 @@
 """Block ids to runs of the prefix tree, reading only what is new.
 
 In a coding-agent trace turn T repeats the ids of turn T-1. The ids' raw text is compared with that of an earlier prompt
-(one memcmp) and only the tail behind it is parsed, so a row costs what it adds.
+(one memcmp) and only the tail after it is parsed, so a row costs what it adds.
 """
 
 from __future__ import annotations

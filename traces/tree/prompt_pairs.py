@@ -1,4 +1,4 @@
-"""Walks over the prompts of a tree with its units: who parts where, what stands behind, where two go on alike."""
+"""Walks over the prompts of a tree with its units: where two part, what follows, where they agree again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 MOST_PLACES = 64
-"""So many places where one prompt's end stands in another are looked at: of a text of one word there are many."""
+"""At most this many places where one prompt's end stands in another are compared: a text of one word has many."""
 
 
 @njit(cache=True)
@@ -121,11 +121,11 @@ def units_from(
 def resume(
     ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, cuts_q: Any, cuts_k: Any, at: Any, least: Any
 ) -> Any:
-    """The ends of the fewest changed lines behind which the two go on alike, and how far; else 0 of all.
+    """The ends of the fewest changed lines after which the two agree again, and for how many units; else 0 of all.
 
     Alike are at least `least` units, or a quarter of that where a prompt ends with them. What is alike for less than
-    four times that may be a phrase that comes again: a few lines further on the two may go on for much longer. Before
-    `at` both are the same, so one of the two ends lies behind it.
+    four times that may be a phrase that comes again: a few lines further on the two may agree for much longer. Before
+    `at` both are the same, so one of the two ends lies after it.
     """
     weak, weak_q, weak_k = 0, 0, 0
     for lines in range(1, len(cuts_q) + len(cuts_k) - 1):
@@ -157,8 +157,8 @@ def resume(
 
 @njit(cache=True)
 def common_tail(ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, at: Any, window: Any) -> Any:
-    """Where the end of q that stands in k too begins, in both; (-1, -1) where its last `window` units, behind `at`,
-    stand nowhere in k behind `at`. Where they do several times, the place with most alike before it."""
+    """Where the end of q that stands in k too begins, in both; (-1, -1) where its last `window` units, after `at`,
+    stand nowhere in k after `at`. Where they do several times, the place with most alike before it."""
     size = min(window, len(ids_q) - at)
     if size < window // 4 or size < 1:
         return -1, -1
