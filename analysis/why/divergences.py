@@ -17,7 +17,7 @@ from analysis.why.matches import lost_history, matches
 
 BRANCHING = ("first", "fork", "rewind")
 """Transitions that continue another prompt than the session's last. They part from it and lose nothing by that, unless
-they share most with the last one and go on like it behind the change, or its kind is known."""
+they share most with the last one and continue like it after the change, or its kind is known."""
 
 _PLAIN = {"append": "tail", "retry": "tail", "fork": "edit", "rewind": "edit"}
 

@@ -26,7 +26,7 @@ class Misses(NamedTuple):
 
     Attributes:
         rows: one row a request row (`row`, then `prefix_tokens`, `match_tokens`, `lost_tokens` and a column a cause).
-            lost_tokens: what the previous prompt had behind the place where this one parts from all before it, in
+            lost_tokens: what the previous prompt had after the place where this one parts from all before it, in
             full native blocks of a hash trace.
         roles: the first-seen tokens by role (`row`, `role`, `tokens`).
         notes: what the figures assume.

@@ -19,7 +19,7 @@ def request_misses(warehouse: Warehouse, question: Question, found: Misses) -> p
     Returns:
         request_id, session_id, turn, arrival_s (under the arrival model), model, transition (in detail),
         prefix_tokens, a column each of `CAUSES` (they sum to prefix_tokens exactly), lost_tokens (what the session's
-        last prompt had behind the place where this one parts from all before it), and where the provider's reads are
+        last prompt had after the place where this one parts from all before it), and where the provider's reads are
         known reported_tokens, achievable_tokens, gap_tokens (achievable − reported) and reported_cause
         (`analysis.why.provider.gap.CAUSES`).
     """

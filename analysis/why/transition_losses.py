@@ -39,9 +39,9 @@ def detailed(warehouse: Warehouse) -> pl.Series:
     first becomes subagent_start where the session has a parent or is one of a sub-agent, else warm_start where its
     first block was there already, else cold_start. A request of another model than the session's previous one is a
     model_switch: models share no KV, whatever the text. parallel_chain: a fork or rewind that continues a prompt which
-    nothing had continued, so another conversation of the same session goes on. side_request: short on both sides,
-    first of its session, and the only one. A fork or rewind by its prefix that goes on with what the session's last
-    prompt has behind a change (by its text or ids) is that prompt with a change, and called so: compaction where
+    nothing had continued, so another conversation of the same session continues. side_request: short on both sides,
+    first of its session, and the only one. A fork or rewind by its prefix that continues with what the session's last
+    prompt has after a change (by its text or ids) is that prompt with a change, and called so: compaction where
     messages were dropped or summarised, tail where it lost at most 2 % or the tolerance, else edit. Where the change
     lies in the system prompt or the tools, by their role, it is a system_change.
     """
@@ -121,9 +121,9 @@ def _shared(warehouse: Warehouse) -> Any:
 
 def transition_losses(warehouse: Warehouse, question: Question, found: Misses) -> pl.DataFrame:
     """By detailed transition: requests, sessions, prefix tokens, hit tokens, lost_tokens (what the previous prompt had
-    behind the place where this one parts from all before it; nothing for first requests), the requests that lost
+    after the place where this one parts from all before it; nothing for first requests), the requests that lost
     any, and parted_tokens: how many of the lost ones the list of divergences holds. The rest are those of forks and
-    rewinds, which go on from an earlier prompt and change nothing. Most lost first."""
+    rewinds, which continue from an earlier prompt and change nothing. Most lost first."""
     loaded = warehouse.loaded()
     listed = parted(warehouse, question).select("row", parted_tokens="lost_tokens").unique("row", maintain_order=True)
     rows = (

@@ -11,7 +11,7 @@ IMAGE_CHARS = 24
 """So far from where a text begins to change its image is named, if what changed is one."""
 
 SAME_IMAGE_CHARS = 100
-"""An image that stands in both texts is the same one if so many characters of it are."""
+"""An image that stands in both texts is the same one if this many characters of it are."""
 
 REASONING = re.compile(
     r"</?(?:think|thinking|reasoning|thought|thoughts|scratchpad|analysis)>|\[(?:thinking|reasoning)\]"
@@ -110,7 +110,7 @@ SUMMARY_CHARS = 2000
 """How much of a message is read for a summary's headings."""
 
 LEAST_SECTIONS = 3
-"""So many different headings make a text without a title a summary."""
+"""This many different headings make a text without a title a summary."""
 
 _BLOCK = re.compile(r"\s*<([A-Za-z][\w.:-]*)(?:\s[^<>]*)?>.*</\1>\s*\Z", re.DOTALL)
 _FIRST_BLOCK = re.compile(r"\s*<([A-Za-z][\w.:-]*)(?:\s[^<>]*)?>.*?</\1>", re.DOTALL)
@@ -129,7 +129,7 @@ def is_block(text: str) -> bool:
 
 
 def begins_with_block(text: str) -> bool:
-    """Whether a text begins with such a block, and goes on behind it."""
+    """Whether a text begins with such a block, and continues after it."""
     return _is_harness(_FIRST_BLOCK.match(text))
 
 
@@ -259,13 +259,13 @@ def in_tools(head: str, ahead: str) -> bool:
 
 
 LAYOUT_CHARS = 8
-"""Characters besides whitespace that have to go on alike behind a change of layout."""
+"""Characters besides whitespace that have to be alike after a change of layout."""
 
 
 def same_but_layout(a: str, b: str, ends: bool = False, least: int = LAYOUT_CHARS) -> bool:
-    """Whether two texts part by whitespace, escapes or the order of keys only: what else there is goes on alike.
+    """Whether two texts part by whitespace, escapes or the order of keys only; all other characters are alike.
 
-    `ends`: `a` is over, and `b` may go on. `least`: characters besides whitespace that have to be alike there.
+    `ends`: `a` is over, and `b` may continue. `least`: characters besides whitespace that have to be alike there.
     """
     if a == b:
         return False

@@ -27,7 +27,7 @@ MOST_LINES = 16
 """Lines of either text that a change may span."""
 
 LEAST_ALIKE_CHARS = 64
-"""So many characters alike are no chance."""
+"""This many characters alike are no chance."""
 
 
 class Side(NamedTuple):
@@ -40,7 +40,7 @@ class Side(NamedTuple):
         ahead: the text from there on, changed or not.
         ends: whether the prompt ends with `ahead`.
         head: the text of the same part before the changed lines.
-        following: how the message behind the one that holds them begins; "" where that is not read.
+        following: how the message after the one that holds them begins; "" where that is not read.
     """
 
     role: str
@@ -56,14 +56,14 @@ class Shape(NamedTuple):
     """How two prompts differ, whatever they say.
 
     Attributes:
-        resumed: they go on alike behind the changed lines, as far as the earlier one goes.
+        resumed: they are alike after the changed lines, as far as the earlier one goes.
         whole: the changed lines are whole messages on one side, and nothing on the other.
         dropped: how many messages fewer the later prompt has there; 0 also where that is not known.
         share: of the earlier prompt's tokens, how many went with them.
-        skips: behind the change the later prompt goes on with what the earlier one has further on.
+        skips: after the change the later prompt continues with what the earlier one has further on.
         kept: the end of the earlier prompt stands in the later one.
         compaction: the source says that the history was compacted before the later prompt.
-        unreasoned: the later prompt goes on with what stands right behind the earlier one's reasoning.
+        unreasoned: the later prompt continues with what stands right after the earlier one's reasoning.
     """
 
     resumed: bool
@@ -86,7 +86,7 @@ def message_of(side: Side) -> str:
 
 
 def further_lines(before: Side, after: Side) -> tuple[Side, Side] | None:
-    """The first lines that differ behind equal ones, None where none do as far as is read.
+    """The first lines that differ after equal ones, None where none do as far as is read.
 
     Pieces of equal texts may have been given different lengths where the provider's count is spread over them.
     """
@@ -104,7 +104,7 @@ def further_lines(before: Side, after: Side) -> tuple[Side, Side] | None:
 
 
 def changed_lines(before: Side, after: Side) -> tuple[Side, Side] | None:
-    """The two sides cut to the lines that changed, where the texts of both begin alike and go on alike behind these.
+    """The two sides cut to the lines that changed, where the texts of both begin alike and are alike after these.
 
     For prompts whose units are no tokens: there a text that changed anywhere differs as a whole.
     """
@@ -151,7 +151,7 @@ def shape_of(
         fresh = int(np.count_nonzero(k.role[at:stop_k] != TEMPLATE)) if kept else len(k.id)
         skips = share >= 0.5 and (place >= 0 or fresh < 4)
         half = span.least // 2
-        if not skips and _text_end(k, at) - at < 2 * span.least:  # a short text, and what has none changed behind it
+        if not skips and _text_end(k, at) - at < 2 * span.least:  # a short text, and what has none changed after it
             share, place = found_ahead(q.id, q.explicit, k.id, k.explicit, at, at + half, behind, half)
             skips = place >= 0 and at + half <= len(k.id)
         if skips and not kept:
@@ -161,7 +161,7 @@ def shape_of(
         stop_q, stop_k = span.cut_q, span.cut_k
         dropped = messages(q, span.framed, stop_q, words) - messages(k, span.framed, stop_k, words)
         if dropped > 2 and at + span.least <= message_end(k, at) and (q.role == TEMPLATE).any():
-            # what stands there now stood behind what is gone
+            # what stands there now stood after what is gone
             share, _ = found_ahead(
                 q.id, q.explicit, k.id, k.explicit, at, message_end(k, at), message_end(q, at), span.least
             )  # fmt: skip
@@ -177,7 +177,7 @@ def shape_of(
 
 
 def _put_in(q: Units, k: Units, framed: int, at: int) -> bool:
-    """Whether the later prompt has a message more there, and goes on behind it as the earlier one does."""
+    """Whether the later prompt has a message more there, and continues after it as the earlier one does."""
     stop, size = message_end(k, at), END_TOKENS // 4
     if framed + size > len(q.id) or stop + size > len(k.id) or q.role[framed] != TEMPLATE:
         return False
@@ -190,7 +190,7 @@ def _put_in(q: Units, k: Units, framed: int, at: int) -> bool:
 
 
 def _lost_reasoning(q: Units, k: Units, at: int, least: int, words: Vocabulary | None) -> bool:
-    """Whether the later prompt goes on with what stands right behind the earlier one's reasoning there."""
+    """Whether the later prompt continues with what stands right after the earlier one's reasoning there."""
     start = first = at
     while at < len(q.id) and q.role[at] == TEMPLATE and q.role[start] == TEMPLATE:
         at += 1  # reasoning that is a message of its own has a frame
@@ -254,6 +254,6 @@ def last_tail(q: Units, k: Units, at: int, least: int) -> tuple[int, int]:
     alike = int(differ.argmax()) if differ.any() else size
     framing = np.flatnonzero(q.role[:at] == TEMPLATE)
     begin = int(framing[-1]) + 1 if framing.size else 0
-    whole = at == begin and alike == stop_q - at > 1  # all of it stands behind something new
+    whole = at == begin and alike == stop_q - at > 1  # all of it stands after something new
     same = whole or alike >= max(1, least) or 2 * (at - begin + alike) >= max(stop_q, stop_k) - begin
     return (stop_q - alike, stop_k - alike) if same else (-1, -1)

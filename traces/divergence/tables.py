@@ -1,7 +1,7 @@
 """Where the consecutive prompts of a session part: found while their units are at hand, stored as lengths and a kind.
 
 A *line* is what a change replaces: of text the line in which two prompts part (or the whole part of a message, where
-its text is not known), of hash traces a native block. Behind the changed lines prompts often go on alike: how far is
+its text is not known), of hash traces a native block. After the changed lines prompts often are alike: how far is
 kept too, so that what a change costs can be recomputed without any text.
 """
 
@@ -169,11 +169,11 @@ def _place(
 def _side(units: Units, span: Span, first: int, cut: int, at: int, words: Vocabulary | None) -> Side:
     """What there is to read of a side; its first line ends at `first`, its changed lines at `cut`."""
     line = span.line
-    # where nothing is left behind the place where they part, what stands there is no part of the change
+    # where nothing is left after the place where they part, what stands there is no part of the change
     role = role_at(units, at) if cut > at else role_at(units, max(line, at - 1)) if cut > line else role_at(units, line)
     text = "" if cut == line else text_of(units, line, min(cut, line + READ_UNITS), words)
     if text is None and words is not None and role != "image" and not units.explicit[line:cut].any():
-        # the end of a piece that was given fewer tokens in the other prompt: what changed is behind it
+        # the end of a piece that was given fewer tokens in the other prompt: what changed is after it
         first = cut = piece_behind(units, line, words)
         text = text_of(units, line, min(cut, line + READ_UNITS), words)
     shown = text_of(units, line, min(first, cut, line + READ_UNITS), words) or ""
@@ -218,7 +218,7 @@ def are_pieces(q: Units, k: Units, at: int, line: int, words: Vocabulary | None)
 
 
 def piece_behind(units: Units, line: int, words: Vocabulary) -> int:
-    """Where the first piece of known text ends that begins at `line` or soon behind it; `line` where there is none."""
+    """Where the first piece of known text ends that begins at `line` or soon after it; `line` where there is none."""
     begins = (line + np.flatnonzero(units.starts[line : line + 2 * READ_UNITS])).tolist()
     for at, end in zip(begins[:4], [*begins[1:], len(units.starts)], strict=False):
         if words.kept.get(int(units.id[at])) is not None:
@@ -236,7 +236,7 @@ def name_pieces(
     if roles is not None and roles[0] == "image":
         return "image" if roles[1] == "image" or shape.dropped < 2 else name_kind(before, after, shape)
     if other is None or roles is None or (before.ends and before.ahead and after.ahead.startswith(before.ahead)):
-        return None  # the earlier text goes on
+        return None  # the earlier text continues
     sides = [_piece_side(units, at, role, words) for units, at, role in zip((q, k), other, roles, strict=True)]
     cut = changed_lines(before, after) or changed_lines(*sides)
     if cut is None and (_has_reminder(after, before) or _has_reminder(before, after)):
@@ -248,7 +248,7 @@ def name_pieces(
 
 
 def _has_reminder(more: Side, less: Side) -> bool:
-    """Whether one prompt has a reminder more as a message, and goes on behind it with what the other has there."""
+    """Whether one prompt has a reminder more as a message, and continues after it with what the other has there."""
     if more.role not in ("user", "system") or not more.text or not (is_reminder(more.text) or is_block(more.text)):
         return False
     rest = more.ahead.removeprefix(more.text)

@@ -26,10 +26,10 @@ SPEAKER = re.compile(
 
 
 MERGED_TOKENS = 4
-"""Tokens at the end of a text that become others when it goes on: "." and a line end are one token."""
+"""Tokens at the end of a text that become others when it continues: "." and a line end are one token."""
 
 LONGEST_HIDDEN_RUN = 16_384
-"""So many units of a run without known content are told apart, the rest of it is one: counts may be any number."""
+"""This many units of a run without known content are told apart, the rest of it is one: counts may be any number."""
 
 READ_UNITS = 8000
 """How much of changed lines is read to name them."""
@@ -167,10 +167,10 @@ LOOK_BACK_TOKENS = 4096
 """A line is searched for at most this far before the place where prompts part."""
 
 MOST_LINES = 24
-"""Lines of either prompt that a change may span; what is longer is not resumed behind."""
+"""Lines of either prompt that a change may span; what is longer is not resumed after."""
 
 LEAST_ALIKE_TOKENS = 16
-"""Fewer tokens alike behind a change are chance; four times as many where a token is a byte."""
+"""Fewer tokens alike after a change are chance; four times as many where a token is a byte."""
 
 END_TOKENS = 64
 """How much of a prompt's end is looked for in the next one."""
@@ -181,7 +181,7 @@ MOST_MESSAGES = 8
 
 class Span(NamedTuple):
     """Changed lines, in units of a stretch: where they begin in both, where the frame of their message does, where the
-    first line and all of them end in the earlier (q) and the later prompt (k), how many units are alike behind them,
+    first line and all of them end in the earlier (q) and the later prompt (k), how many units are alike after them,
     and how many are more than chance."""
 
     line: int
@@ -243,8 +243,8 @@ def _first(ends: NDArray[np.bool_], line: int, at: int) -> int:
 
 
 def _cuts(units: Units, ends: NDArray[np.bool_], framed: int, line: int, at: int, native: int) -> NDArray[np.int64]:
-    """Where lines end that a change may reach to: not at all, before its message's frame or behind it; at the place
-    where prompts part, if a line ends right there; behind the next lines; behind the next messages."""
+    """Where lines end that a change may reach to: not at all, before its message's frame or after it; at the place
+    where prompts part, if a line ends right there; after the next lines; after the next messages."""
     window = ends[at : at + 16 * LOOK_BACK_TOKENS]
     found = at + np.flatnonzero(window)
     cuts = {framed, line, *(found[:MOST_LINES] + 1).tolist()}

@@ -82,7 +82,7 @@ def _grown(text: str, start: int, high: int, joined: re.Pattern[str]) -> str:
 
 
 CHANCE_LETTERS = 6
-"""So many letters and digits of a change may be no part of a date or a path: "on", "at", "UTC"."""
+"""This many letters and digits of a change may be no part of a date or a path: "on", "at", "UTC"."""
 
 _MONTHS = (
     "jan(?:uary|uar|uari|vier)?|j[aä]nner|feb(?:ruary|ruar|ruari)?|f[eé]v(?:rier)?|mar(?:ch|s|zo|ço|t)?|m[aä]rz|maart"

@@ -80,7 +80,7 @@ def computed_reuse(
     done = np.lexsort((np.arange(len(rows)), computed[rows])).astype(np.int64)
     stacks = path_stacks(paths, ends, block_tokens)
     room = 2 * len(rows) + 16
-    while True:  # the whole pass again where the room did not suffice: seldom, and simpler than to go on
+    while True:  # the whole pass again where the room did not suffice: seldom, and simpler than to continue
         runs = (np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int32))
         running = np.zeros(len(leaves), np.int64)
         stacks.height[:] = 0

@@ -16,7 +16,7 @@ class Change(NamedTuple):
         row, previous_row: int64[p], the two requests.
         line_token: int64[p], where the changed lines begin in both.
         line_tokens, previous_line_tokens: int64[p], their lengths (0: nothing).
-        resumed_tokens: int64[p], tokens alike right behind them.
+        resumed_tokens: int64[p], tokens alike right after them.
     """
 
     row: NDArray[np.int64]

@@ -2,8 +2,8 @@
 
 A *mark* is a stretch of a path that changes between consecutive prompts. Every prompt whose path holds the whole
 stretch loses it; then each is told again as what it adds to the prompt it shares most with: the one it shared most with
-before, or the previous one up to the end of what they have in common behind the change. All prompts are inserted into a
-new tree, so nothing is estimated; what is alike by chance, behind other changes, is not known and not shared.
+before, or the previous one up to the end of what they have in common after the change. All prompts are inserted into a
+new tree, so nothing is estimated; what is alike by chance, after other changes, is not known and not shared.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _plan(
         if p >= 0 and match_tokens[row] > 0:
             others = collect(parent, first, begin, stop, above, leaf[p], end[leaf[p]], base_low, base_high)
             at = match_tokens[row]
-            # a change that goes on behind what both share is not the same change in both
+            # a change that continues after what both share is not the same change in both
             for i in range(marks):
                 if low[i] < at < high[i] or (high[i] == low[i] == at):
                     at = low[i]
@@ -139,7 +139,7 @@ def _plan(
                 base = q
                 keep = kept
                 at = line_token[x] + line_tokens[x] + resumed[x]
-        # the path's nodes behind `at`, and behind the first mark for what moves to the end
+        # the path's nodes behind `at`, and after the first mark for what moves to the end
         depth = 0
         top = node
         lowest = at if marks == 0 else min(at, low[0])

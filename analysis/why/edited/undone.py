@@ -1,7 +1,7 @@
 """The workload without some changes of its history: prompts grow where they were compacted or rewritten.
 
 A prompt whose change is undone is its session's previous prompt, as that is then, and what it adds to it. Every other
-prompt goes on from the one it shared most with, as before; so all that follow an undone change keep it undone. The
+prompt continues from the one it shared most with, as before; so all that follow an undone change keep it undone. The
 prompts are inserted into a new tree, and what they share is measured there.
 """
 
@@ -20,7 +20,7 @@ NODE_BITS = np.uint64(32)
 """A unit's id in the new tree: its old node, and its place in it."""
 
 CARRIED = np.uint64(1 << 63)
-"""Of ids of history that is sent again behind another change: the row that did it first, and the place."""
+"""Of ids of history that is sent again after another change: the row that did it first, and the place."""
 
 Rows = NDArray[np.int64]
 
@@ -29,13 +29,13 @@ class Undone(NamedTuple):
     """What to undo, int64[r] each; -1 in `previous` where a prompt stays as it is.
 
     Attributes:
-        previous: the request whose prompt this one goes on from instead.
+        previous: the request whose prompt this one continues from instead.
         shared: tokens that both share, at most `own_place`.
-        own_place, place: from where both go on alike behind the change, in this prompt and in the previous one; at most
+        own_place, place: from where both are alike after the change, in this prompt and in the previous one; at most
             `behind` and `upto`.
         upto: leading tokens of the previous prompt that this one then has.
         behind: its own tokens from there on follow them.
-        carried: a request whose history this one sends again behind a change that stays, so what undone changes brought
+        carried: a request whose history this one sends again after a change that stays, so what undone changes brought
             to it belongs to this prompt too, as new tokens; -1 none.
     """
 
@@ -80,7 +80,7 @@ def undone_workload(
         undone: what to undo.
         left_out: bool[n], nodes that an undone prompt does not add (summaries of what it then still has).
         tolerance: int64[r], tokens by which a prompt may miss the end of the one that it extends.
-        chance_tokens: what a prompt shares with a changed one behind the change by chance. It goes on from there only
+        chance_tokens: what a prompt shares with a changed one after the change by chance. It continues from there only
             if it shares more, or extends it.
     """
     given = (

@@ -18,9 +18,9 @@ def virtual_batch(
 
     Args:
         row: int64[p], the request of each prompt.
-        base: int64[p], the request whose prompt it goes on from; -1 from the root.
+        base: int64[p], the request whose prompt it continues from; -1 from the root.
         keep: int64[p], tokens that it keeps of that.
-        first, reply, stop: int64[p], its runs: the first, where its second leaf stands, and behind the last.
+        first, reply, stop: int64[p], its runs: the first, where its second leaf stands, and after the last.
         value: uint64[u], the ids of each run.
         size: int64[u], its tokens.
     """

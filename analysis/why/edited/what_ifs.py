@@ -35,15 +35,15 @@ _SCHEMA = {
 
 NOTES = {
     "as_is": "The ceiling: unbounded, one shared cache, at this block size.",
-    "block_size": "Exact. The ceiling if the cache kept blocks of so many tokens.",
+    "block_size": "Exact. The ceiling if the cache kept blocks of this many tokens.",
     "ttl": "Exact. An unbounded cache that forgets blocks unused for so long.",
     "without_compaction": "Recomputed. A compacted prompt, and all that follow it, keep what was dropped, so they are "
     "longer; a summary is left out where the source names it, else it stays as new text. Nothing else changes, and "
     "no context window ends a session. No bound: a session that was not compacted might have gone on otherwise.",
     "without_edits": "Recomputed. A prompt whose history was rewritten has it as it was sent, and so have all that "
-    "follow. Exact where both prompts go on alike behind one change; else the rewritten text counts as long as what "
+    "follow. Exact where both prompts are alike after one change; else the rewritten text counts as long as what "
     "it replaced, which is no bound.",
-    "context_cap": "Exact. Every prompt cut off behind so many tokens; what is cut is neither asked for nor hit.",
+    "context_cap": "Exact. Every prompt cut off after this many tokens; what is cut is neither asked for nor hit.",
     "output_cached": "A prompt that appends to its session's last one also hits that reply but its last token: for "
     "those prompts an upper bound. What forks and rewinds would hit of earlier replies is not counted.",
 }

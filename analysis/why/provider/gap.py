@@ -21,7 +21,7 @@ TTLS_S = (300.0, 3600.0)
 
 CAUSES = {
     "minimum": "nothing was read, and the prompt or what it shares is shorter than the provider caches",
-    "breakpoint": "what was read is all that the prompt it shares with had read and written: the rest lies behind its "
+    "breakpoint": "what was read is all that the prompt it shares with had read and written: the rest lies after its "
     "last cache mark",
     "rounding": "less than one step of the provider's cache",
     "concurrent": "the prompt that shares most was still running",
