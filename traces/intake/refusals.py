@@ -28,6 +28,8 @@ def unknown(head: Head) -> str:
     if names:
         listed = ", ".join(names[:8])
         return f"a SQLite database that is not recognised (tables {listed}): export the calls as CSV or JSON Lines"
+    if re.fullmatch(rb"\.{0,2}/[^\n\0]{1,1000}\n?", head.start):
+        return "a path: a symbolic link that was copied as a file. Name what it points to as an input"
     return (
         "not recognised as any format (tracetower formats lists them); name it with --format, or its columns with --map"
     )
