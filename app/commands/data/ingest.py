@@ -10,10 +10,13 @@ import click
 from app.commands.shell.command import BadData, command
 from app.commands.shell.options import json_option
 from app.commands.shell.progress import IngestProgress
-from app.commands.shell.terminal import emit_figures, emit_json, note
+from app.commands.shell.terminal import emit_figures, emit_json, note, say
 from app.commands.shell.types import Size
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+LISTED = ("formats", "files", "records", "evidence", "reject_reasons", "rejects", "warnings")
+"""Keys of a receipt that are more than one figure."""
 
 
 def _reading_options(command: F) -> F:
@@ -97,14 +100,12 @@ def _show(receipt: dict[str, Any], as_json: bool) -> None:
     if as_json:
         emit_json(receipt)
         return
-    parts = {
-        k: v
-        for k, v in receipt.items()
-        if k not in ("rejects", "reject_reasons", "warnings", "files", "records", "formats")
-    }
+    parts = {k: v for k, v in receipt.items() if k not in LISTED}
     formats = ", ".join(f"{n} × {name}" for name, n in receipt["formats"].items()) or "–"
     emit_figures("Receipt", {"formats": formats, **{f"files {k}": v for k, v in receipt["files"].items()},
                              **{f"records {k}": v for k, v in receipt["records"].items()}, **parts})  # fmt: skip
+    for row in receipt.get("evidence", ()):
+        say(f"  usage of {row['source']}: {row['sentence']}")
     for reject in receipt["rejects"][:20]:
         place = f" line {reject['line']}" if reject["line"] else ""
         note(f"rejected: {reject['file']}{place}: {reject['reason']}")
