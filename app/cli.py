@@ -70,10 +70,8 @@ def group() -> None:
 def main(args: list[str] | None = None) -> Any:
     """Run the command line; exit 0 fine, 1 bad data, 2 wrong usage, 130 interrupted, 143 terminated."""
     from app.commands.shell.command import end_on_sigterm
-    from app.visit.compiled import keep_compiled_code
 
     end_on_sigterm()
-    keep_compiled_code()
     try:
         return group.main(args=args, prog_name="tracetower", standalone_mode=True)
     except BrokenPipeError:

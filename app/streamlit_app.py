@@ -41,9 +41,6 @@ if "title_seen" not in st.session_state:
     time.sleep(TITLE_S)
 
 from app.visit import sidebar  # noqa: E402 (the title is on the page before anything is loaded)
-from app.visit.compiled import keep_compiled_code  # noqa: E402
-
-keep_compiled_code()
 
 sidebar.draw(filters=page.url_path != "")
 page.run()

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from traces.dataset.layout import Tree
+from traces.tree.compiled import njit
 
 
 class BlockIds:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.fleet.replay.books import ABSOLUTE, AFTER_ARRIVAL, AFTER_FINISH, AFTER_SESSION
+from traces.tree.compiled import njit
 
 
 class Dependencies(NamedTuple):

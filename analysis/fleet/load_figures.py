@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.fleet.placement import vmr_band
 from analysis.fleet.routing import Cell, Replay, Trace, replay
+from traces.tree.compiled import njit
 
 DEFINITION = {
     "hit_rate": "hit tokens / prefix tokens of requests whose prompt is known; a partial last block never hits",

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.store.question import Question
 from analysis.store.warehouse import Warehouse
+from traces.tree.compiled import njit
 
 _SCHEMA = {
     "capacity_blocks": pl.Int64,

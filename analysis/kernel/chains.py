@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from traces.tree.compiled import njit
 
 STEPS = ("start", "continue", "branch", "new_chain", "replace")
 """start: first of its session · continue: an earlier prompt that nothing had continued · branch: one that something had

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from numba import njit
 from numba.core.cpu import CPUTargetOptions
+
+from traces.tree.compiled import njit
 
 # options that Numba's documentation does not name: a release without them is slower, not broken
 _LEFT_OUT = {"_nrt": False, "no_cfunc_wrapper": True}

@@ -15,11 +15,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.kernel.heavy_paths import HeavyPaths, heavy_paths
 from analysis.kernel.touch_stacks import lru_runs, path_stacks, session_overlap
+from traces.tree.compiled import njit
 
 
 class Reuse(NamedTuple):

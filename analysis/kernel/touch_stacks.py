@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.kernel.heavy_paths import HeavyPaths
+from traces.tree.compiled import njit
 
 
 class PathStacks(NamedTuple):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.kernel.heavy_paths import HeavyPaths, lca
 from analysis.kernel.reuse import by_session, deepest_in_session
+from traces.tree.compiled import njit
 
 KINDS = (
     "first",

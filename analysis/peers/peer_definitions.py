@@ -13,13 +13,13 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.kernel.heavy_paths import heavy_paths
 from analysis.kernel.reuse import reuse
 from analysis.store.question import BadQuestion, Question, parse_window
 from analysis.store.warehouse import Warehouse
+from traces.tree.compiled import njit
 
 
 class Units(NamedTuple):

@@ -7,8 +7,9 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from traces.tree.compiled import njit
 
 QUANTILES = (0.5, 0.9, 0.99)
 LEVEL = 0.95

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numba import njit
 
 from traces.dataset.layout import Tree
+from traces.tree.compiled import njit
 
 
 def with_first_prompts(frame: pl.DataFrame, runs: pl.DataFrame, tree: Tree, block: int, anchored: bool) -> pl.DataFrame:

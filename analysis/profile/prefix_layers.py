@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.profile.distributions import describe
 from traces.dataset.layout import Tree
+from traces.tree.compiled import njit
 
 GLOBAL_SHARE = 0.5
 """What at least this share of first prompts starts with is the global layer."""

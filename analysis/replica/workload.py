@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.kernel.sorted_runs import CapacityCurve, capacity_curve, hit_blocks_at, needed_blocks
@@ -16,6 +15,7 @@ from analysis.replica.answers import dataset_section
 from analysis.replica.kv_budget import Budget
 from analysis.store.question import Question
 from analysis.store.warehouse import Warehouse, open_dataset
+from traces.tree.compiled import njit
 
 Ints = NDArray[np.int64]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.why.attribution import Rows
+from traces.tree.compiled import njit
 
 
 def first_seen_roles(

@@ -136,19 +136,6 @@ def test_sigterm_ends_a_command_with_one_line(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*ds*"))
 
 
-def test_no_place_for_compiled_code_is_no_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from app.visit import compiled
-
-    monkeypatch.delenv(compiled.PLACE, raising=False)
-    monkeypatch.setattr(compiled.os, "access", lambda *_: False)
-    monkeypatch.setattr(compiled.tempfile, "gettempdir", lambda: str(tmp_path))
-    compiled.keep_compiled_code()
-    place = Path(os.environ[compiled.PLACE])
-    assert place.parent == tmp_path
-    assert place.stat().st_mode & 0o777 == 0o700
-    monkeypatch.delenv(compiled.PLACE)
-
-
 def test_no_page_imports_a_command() -> None:
     for room in ("views", "visit", "widgets"):
         for path in (ROOT / "app" / room).rglob("*.py"):

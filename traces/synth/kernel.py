@@ -7,12 +7,12 @@ from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from traces.synth.sharing import RING, shared_with
 from traces.synth.tree import prompt
 from traces.synth.whole_sessions import grow_listed
+from traces.tree.compiled import njit
 
 BACK = 64
 """Earlier prompts of its own that a session may return to."""

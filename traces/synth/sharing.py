@@ -6,8 +6,9 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from traces.tree.compiled import njit
 
 RING = 4096
 """Earlier sessions of a level whose prompts a new session may share with."""

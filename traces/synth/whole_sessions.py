@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numba import njit
-
 from traces.synth.tree import prompt
+from traces.tree.compiled import njit
 
 COLUMNS = 9
 """Prompt tokens, tokens kept of the deepest earlier prompt of the session, turns back to that one, output, reasoning,

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from traces.source.sources import parse_json
+from traces.tree.compiled import njit
 
 MAX_TEXT_BYTES = 16 << 20
 """Raw id text kept to compare with; the oldest goes first. A prompt whose text has gone is parsed whole."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from traces.records import ROLES
+from traces.tree.compiled import njit
 from traces.tree.nodes import VIRTUAL, add_node, mix, slot_of, split, unit_at, units_in
 
 ROOT_BASE, LEAF_BASE, REPLY_BASE = 0, 1, 2

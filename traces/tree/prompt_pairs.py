@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from traces.tree.compiled import njit
 
 MOST_PLACES = 64
 """At most this many places where one prompt's end stands in another are compared: a text of one word has many."""

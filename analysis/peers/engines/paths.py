@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from traces.tree.compiled import njit
 
 Ints = NDArray[np.int64]
 

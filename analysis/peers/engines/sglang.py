@@ -13,10 +13,10 @@ import heapq
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 
 from analysis.peers.engines.outcome import Replay
 from analysis.peers.engines.paths import BlockPaths, Ints, deepest_path, walk
+from traces.tree.compiled import njit
 
 
 def replay(paths: BlockPaths, capacity_tokens: Sequence[int]) -> list[Replay]:

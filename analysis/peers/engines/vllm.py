@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.peers.engines.outcome import Replay
 from analysis.peers.engines.paths import BlockPaths, Ints, deepest_path, walk
+from traces.tree.compiled import njit
 
 VERSIONS = ("0.23", "0.20")
 

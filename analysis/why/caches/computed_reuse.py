@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.kernel.heavy_paths import HeavyPaths, lca
 from analysis.kernel.touch_stacks import path_stacks
 from analysis.store.question import BadQuestion
+from traces.tree.compiled import njit
 
 
 class ComputedReuse(NamedTuple):

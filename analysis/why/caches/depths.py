@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.fleet.routed_trace import routed_trace
@@ -17,6 +16,7 @@ from analysis.store.warehouse import Warehouse
 from analysis.why.attribution import Depths, Rows
 from analysis.why.caches.cache import Cache
 from analysis.why.caches.computed_reuse import computed_at, computed_reuse
+from traces.tree.compiled import njit
 
 
 class CacheDepths(NamedTuple):

@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.why.edited.marks import Change, collect, mapped, marks_of
 from analysis.why.edited.virtual_prompts import virtual_batch
+from traces.tree.compiled import njit
 from traces.tree.prefixes import PrefixTree
 
 NODE_BITS = np.uint64(32)

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
 from traces.dataset.building.request_rows import Input
+from traces.tree.compiled import njit
 from traces.tree.nodes import mix
 
 _HASHED = [

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.fleet.routers.fleet import Setup
+from traces.tree.compiled import njit
 
 _SEED = np.uint64(4193360111)
 _M = np.uint64(0xC6A4A7935BD1E995)
