@@ -25,7 +25,6 @@ from traces.usage.findings import Findings
 _SESSION_FIELDS = {
     "key": pl.UInt64,
     "own": pl.UInt64,  # digest of the key without what it is unique in
-    "from_name": pl.Boolean,  # whether the key may be the file's name
     "parent_key": pl.UInt64,
     "forked_from_key": pl.UInt64,
     "spawn_key": pl.UInt64,

@@ -6,7 +6,6 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -82,7 +81,6 @@ class Builder:
         self.evidence: list[Evidence] = []  # what this input showed of its usage figures
         self.skipped: Counter[str] = Counter()  # why records of this input are no requests
         self.tokenizer = tokenizer
-        self._stem = PurePosixPath(name).name.partition(".")[0] or name
         self._scope = "dataset" if scope == "dataset" or (one_trace and scope == "trace") else self.input.label
         self._space_name = "one-trace" if one_trace else self.input.label
         self._time_unit = time_unit
@@ -164,10 +162,7 @@ class Builder:
         if found is None:
             found = len(self.sessions)
             self.session_ids[hashed] = found
-            own = self.digest(key)
-            self.sessions.append(
-                {"key": hashed, "input_label": self.input.label, "own": own, "from_name": self._stem in key}
-            )
+            self.sessions.append({"key": hashed, "input_label": self.input.label, "own": self.digest(key)})
         return found
 
     def _session(self, session: Session) -> None:

@@ -43,7 +43,7 @@ def successions(rows: pl.DataFrame, inputs: list[Input], sessions: list[dict[str
     Args:
         rows: every request in reading order, with `content` (traces.tree.insertion.Content.call).
         inputs: the inputs; equal ones belong to the one whose name sorts first.
-        sessions: by session id, `own` (digest of its key) and `from_name` (the key is the file's name).
+        sessions: by session id, `own` (digest of its key).
     """
     if rows.is_empty():
         return {}
@@ -90,11 +90,10 @@ def _runs(rows: pl.DataFrame, first: NDArray[np.int64], counts: NDArray[np.int64
 
 
 def _same_session(short: _Run, longer: _Run, sessions: list[dict[str, Any]]) -> bool:
-    """Whether both begin with the same session; sessions that only a file's name tells apart may be the same."""
+    """Whether both begin with a session of the same name, or both without one. Equal sessions of two names are two."""
     if short.session is None or longer.session is None:
         return short.session is longer.session
-    a, b = sessions[short.session], sessions[longer.session]
-    return a.get("own") == b.get("own") or bool(a.get("from_name") and b.get("from_name"))
+    return sessions[short.session].get("own") == sessions[longer.session].get("own")
 
 
 def _record_digests(rows: pl.DataFrame) -> NDArray[np.uint64]:

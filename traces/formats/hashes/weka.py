@@ -41,6 +41,7 @@ class _Entry(msgspec.Struct, rename={"input": "in", "output": "out"}):
 
 class _File(msgspec.Struct):
     requests: list[msgspec.Raw]
+    id: Any = None
     block_size: BlockSize | None = None
     hash_id_scope: str | None = None
     tool_tokens: Count | None = None
@@ -81,6 +82,7 @@ def _session(file: _File, name: str, ordinal: int, context: Context) -> Generato
     """Yield one session, whose keys start with `name`; return the ordinal of its last entry."""
     block = file.block_size or context.block_tokens or DEFAULT_BLOCK_TOKENS
     scope = "dataset" if file.hash_id_scope == "global" else f"file#{name}" if name else "file"
+    name += f"{file.id}/" if isinstance(file.id, str | int) else ""
     main = f"{name}main"
     yield Session(main, role="main", head_tokens=_head(file.tool_tokens, file.system_tokens))
     agents, last = 0, None
