@@ -67,13 +67,6 @@ def _kiro(record: dict[str, Any]) -> bool:
     return chat or saved or "rts_model_state" in (record.get("session_state") or ())
 
 
-def _batch_result(record: dict[str, Any]) -> bool:
-    response, result = record.get("response"), record.get("result")
-    answered = isinstance(response, dict) and "body" in response
-    answered |= isinstance(result, dict) and _has(result, "type", ("succeeded", "errored", "canceled", "expired"))
-    return "custom_id" in record and (answered or isinstance(record.get("error"), dict))
-
-
 def _batch_request(record: dict[str, Any]) -> bool:
     return "custom_id" in record and (isinstance(record.get("params"), dict) or {"body", "url"} <= record.keys())
 
@@ -106,10 +99,6 @@ REFUSALS = (
     Refusal(
         lambda head: "conversations_v2" in tables(head) or {"conversations", "auth_kv"} <= tables(head).keys(),
         f"a database of Kiro's command line (Amazon Q): {_NO_TOKENS}",
-    ),
-    Refusal(
-        _records(_batch_result),
-        f"results of a batch: answers without their prompts. Join each with its request {_PAIRS}",
     ),
     Refusal(
         _records(_batch_request), f"requests of a batch: prompts without answers. Join each with its result {_PAIRS}"

@@ -74,9 +74,6 @@ READERS: dict[str, str] = {
 LEAST_SURE = 0.3
 RECOGNISED = 0.8
 """A reader this sure has seen evidence of its own format: its file is read although no request is in it."""
-CERTAIN = 0.97
-"""No two readers are this sure of one input, so the latest format is asked first and, if certain, alone."""
-_LATEST: list[str] = []
 
 
 class UnknownFormat(ValueError):
@@ -98,6 +95,8 @@ def reader(name: str) -> Reader:
 def detect(source: Source, mapping: Mapping[str, str] | None = None) -> tuple[str, float]:
     """The format whose reader is surest of the input's first bytes, and how sure.
 
+    Every reader is asked, so that the answer does not depend on the inputs before.
+
     Args:
         source: the input.
         mapping: --map NAME=COLUMN. An input that has one of the columns is a table.
@@ -111,13 +110,9 @@ def detect(source: Source, mapping: Mapping[str, str] | None = None) -> tuple[st
         raise UnknownFormat(reason)
     if mapping and not set(mapping.values()).isdisjoint(_columns(head)):
         return "table", 1.0
-    for name in _LATEST:
-        if (sure := reader(name).sniff(head, head.name)) >= CERTAIN:
-            return name, sure
     best = candidates(head)
     if not best:
         raise UnknownFormat(unknown(head))
-    _LATEST[:] = [best[0][0]]
     return best[0]
 
 

@@ -192,6 +192,7 @@ def _from_ranks(name: str, pattern_of: str, data: bytes) -> Tokenizer:
     # What is encoded with is a copy of its own; the ranks as Python objects are tens of megabytes.
     encoding._mergeable_ranks = {}
 
+    @functools.cache
     def vocabulary() -> list[bytes]:
         known = {encoding.encode_single_token(token): token for token in encoding.token_byte_values()}
         return [known.get(rank, b"") for rank in range(max(known) + 1)]
@@ -236,6 +237,7 @@ def _from_json(path: Path, data: bytes) -> Tokenizer:
         ids: list[int] = tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
+    @functools.cache
     def vocabulary() -> list[bytes]:
         return [tokenizer.decode([rank]).encode() for rank in range(tokenizer.get_vocab_size())]
 

@@ -1,8 +1,7 @@
 """Mutated files against a reader: nothing but data may come out of bad data.
 
 By hand, on real files: `python -m tests.traces.formats.fuzz FORMAT FILE_OR_FOLDER... [--count N] [--seed N]`;
-tests/RECORDS.md holds
-what was run.
+tests/RECORDS.md holds what was run.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -261,7 +261,7 @@ def read_only(format_name: str, target: Path) -> None:
             continue
         builder.begin(source.name, format_name, getattr(module, "SESSION_SCOPE", "input"), tokenizer="bytes")
         try:
-            builder.take(guarded(module.read(source, context)))
+            builder.take(guarded(source, partial(module.read, source, context)))
         finally:
             claimed.update(id(source.siblings[name]) for name in source.claims)
             source.close()

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import random
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -114,31 +110,6 @@ def test_a_killed_ingest_goes_on_where_it_was(demo: Path, tmp_path: Path, monkey
     assert receipt["files"]["read"] == 10
     assert not partial_of(out).exists()
     assert figures(out) == figures(demo)
-
-
-def test_sigkill_leaves_old_or_new(tmp_path: Path) -> None:
-    """Ten random moments; then a rerun finishes it."""
-    out = tmp_path / "ds"
-    files = demo_inputs()
-    ingest(files[:3], out)
-    old = json.dumps(figures(out))
-    shutil.copytree(out, tmp_path / "start")
-    code = "import sys, traces.intake.ingest as i; print('go', flush=True); i.ingest(sys.argv[2:], sys.argv[1])"
-    rng = random.Random(7)
-    for _ in range(10):
-        shutil.rmtree(out)
-        shutil.copytree(tmp_path / "start", out)
-        child = subprocess.Popen([sys.executable, "-c", code, str(out), *files], stdout=subprocess.PIPE)
-        assert child.stdout is not None
-        child.stdout.readline()
-        time.sleep(rng.uniform(0, 0.9))
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-        now = figures(out)
-        assert now["workload"]["requests"] == 813 or json.dumps(now) == old
-    ingest(files, out)
-    assert figures(out)["workload"]["requests"] == 813
-    assert len(list(out.glob("tables-*"))) == 1
 
 
 def test_damaged_datasets_say_so(demo: Path, tmp_path: Path) -> None:

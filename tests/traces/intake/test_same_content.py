@@ -6,6 +6,7 @@ sessions, tokens, ceiling. Every receipt on the way must balance. `laws.py` runs
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,11 @@ CASES = [
     if (row + column) % 3 == 0 and (law.__name__, name) not in EXCEPTIONS
 ]
 """A third of the table, spread evenly over formats and laws; `laws.py` goes through all of it."""
+
+
+@pytest.fixture(autouse=True)
+def _without_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture(scope="session")
