@@ -1,4 +1,5 @@
-"""A dataset, or its profile, written for a planner or load generator.
+"""Writes a dataset, or its profile, for a planner or load generator.
 
-In: an opened dataset and a `Scaling`. Out: files that appear whole or not at all; `planners` has one writer per target.
+In: an opened dataset and a `Scaling`. Out: complete files, or none after an error. `planners` has one writer per
+target.
 """

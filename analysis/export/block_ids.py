@@ -1,7 +1,7 @@
-"""Block ids made from the prefix tree: (node, position) -> a whole number, the same for equal prefixes and no others.
+"""Block ids from the prefix tree: (node, position) -> an integer, equal exactly for equal prefixes.
 
 A block of B tokens belongs to the node that holds its last token, so its id also stands for everything before it, as in
-the prefix-chained ids of hash traces. A partial last block gets an id of its own, one per node where prompts end.
+the prefix-chained ids of hash traces. A partial last block has an id too, one per node where prompts end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class BlockIds:
         owned = tree.end // block_tokens - self._first
         self._base = np.cumsum(owned) - owned
         self.whole = int(owned.sum())
-        """How many whole blocks the tree has; smaller ids are whole blocks, the others partial ones."""
+        """Number of whole blocks in the tree: smaller ids are whole blocks, the others are partial ones."""
 
     def of(self, leaf: int, tail: bool = True) -> NDArray[np.int64]:
         """Ids along the path root -> `leaf`, int64[⌈end/B⌉], or [⌊end/B⌋] without `tail`."""
@@ -74,7 +74,7 @@ def shared_with_previous(parent: Any, start: Any, end: Any, leaf: Any, previous:
 
 
 def scattered(ids: NDArray[np.int64], salt: int) -> NDArray[np.uint64]:
-    """64-bit ids that look like hashes: distinct for distinct ids, and for ids of other datasets all but surely.
+    """64-bit ids that look like hashes: distinct for distinct ids, and almost certainly distinct across datasets.
 
     The mixing is the finaliser of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
     2014), a bijection.

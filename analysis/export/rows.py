@@ -1,4 +1,4 @@
-"""The requests that an export takes, as its writer gets them."""
+"""The requests of an export, in the form that writers read."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from traces.dataset.layout import Tree
 
 
 class Row(NamedTuple):
-    """One exported request. Codes are dense and stand for nothing outside the export; None is unknown."""
+    """One exported request. Codes are dense and have no meaning outside the export; None is unknown."""
 
     number: int  # place in arrival order, from 0
     row: int  # of the dataset's facts
     family: int
     session: int | None
     parent: int | None  # session that spawned this one
-    spawned_by: int | None  # number of the request that did
+    spawned_by: int | None  # number of the request that spawned the session
     turn: int  # in the exported session, from 0
-    previous: int | None  # number of the session's request before
+    previous: int | None  # number of the session's previous request
     arrival_s: float | None
     duration_s: float | None
     ttft_s: float | None
@@ -38,7 +38,7 @@ class Row(NamedTuple):
     trigger: str
     calls_tools: bool
     stop: str | None
-    head: int | None  # tokens of tools + system where the source tells them
+    head: int | None  # tokens of tools + system if the source gives them
 
 
 _KNOWN = {
@@ -50,16 +50,16 @@ _WORDS = {"arrival_s": "time", "output": "output", "prompt": "prompt"}
 
 
 class ExportSelection(NamedTuple):
-    """What a writer gets.
+    """The input of a writer.
 
     Attributes:
-        frame: the fields of `Row`, one row a request, in arrival order.
+        frame: the fields of `Row`, one row per request, in arrival order.
         ids: block ids at `block`.
-        block: tokens a block has.
+        block: tokens per block.
         tree: the prefix tree.
         paths: its heavy paths.
-        anchored: whether times across sessions mean something.
-        notes: what the choice changed and what is not known, as sentences.
+        anchored: whether times can be compared across sessions.
+        notes: sentences about what the selection changed and what is unknown.
         salt: differs between datasets, the same for every export of one.
     """
 
@@ -73,22 +73,22 @@ class ExportSelection(NamedTuple):
     salt: int
 
     def rows(self, *needed: str) -> Iterator[Row]:
-        """The requests in arrival order; with `needed`, those of which arrival_s, output or prompt is known."""
+        """The requests in arrival order; with `needed`, only those whose arrival_s, output or prompt is known."""
         return map(Row._make, self.frame.filter(*(_KNOWN[name] for name in needed)).iter_rows())
 
     def left_out(self, *needed: str) -> list[str]:
-        """What `rows` leaves out, as a sentence; empty where that is nothing."""
+        """What `rows` leaves out, as a sentence; empty if it leaves out nothing."""
         count = self.frame.height - self.frame.filter(*(_KNOWN[name] for name in needed)).height
         words = [_WORDS[name] for name in needed]
         either = f"{', '.join(words[:-1])} or {words[-1]}"
         return [f"{count:,} requests have no known {either} and are left out"] if count else []
 
     def block_ids(self, row: Row) -> NDArray[np.int64] | None:
-        """Ids of the blocks of a request's prompt, a partial last one included; None where the prompt is unknown."""
+        """Block ids of a request's prompt, including a partial last block; None if the prompt is unknown."""
         return self.ids.of(row.leaf) if row.leaf >= 0 else None
 
     def hit_tokens(self, by: str | None = None) -> int:
-        """Hit tokens of an unbounded cache, or of one for each group of the column `by`."""
+        """Hit tokens of one unbounded cache, or of one per group of the column `by`."""
         leaf = self.frame["leaf"].to_numpy()
         order, tree = np.arange(leaf.size), self.tree
         if by is not None:
@@ -100,7 +100,7 @@ class ExportSelection(NamedTuple):
         return int(runs.hit_blocks.sum()) * self.block
 
     def families(self) -> Iterator[list[Row]]:
-        """The requests of one family at a time, families in the order in which they start."""
+        """The requests family by family, in the order in which families start."""
         rows: list[Row] = []
         order = self.frame.sort(pl.col("number").min().over("family"), "number", maintain_order=True)
         for row in map(Row._make, order.iter_rows()):

@@ -1,4 +1,4 @@
-"""A dataset on its way out: which requests an export takes, in arrival order, and what choosing them changed."""
+"""Selects the requests of an export, in arrival order, and reports what the selection changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from traces.dataset.bundle import without_names
 from traces.dataset.layout import Tree
 
 MOST_TOKENS = 1 << 24
-"""Input or output tokens of a request: a trace that claims more is wrong, and what it claims would fill the memory."""
+"""Most input or output tokens of a request. A trace that claims more is wrong, and writing it would fill the memory."""
 
 
 class Scaling(NamedTuple):
@@ -25,11 +25,11 @@ class Scaling(NamedTuple):
 
     Attributes:
         arrivals: arrival model; recorded keeps the times.
-        rate: families (top-level sessions with their sub-agents) start so many times as often; the times inside a
-            family are kept.
-        sessions: keep so many families, drawn by `seed`.
+        rate: factor by which families (top-level sessions with their sub-agents) start more often; times inside a
+            family stay the same.
+        sessions: number of families to keep, drawn with `seed`.
         context_cap: leave out requests whose prompt has more tokens.
-        window: keep what arrives in it ("from:T,to:T" or "last:F"), before the rate is changed.
+        window: keep requests that arrive in it ("from:T,to:T" or "last:F"), before the rate changes.
         where: keep requests of these (axis, value) pairs; values of one axis are alternatives, as in a question.
     """
 
@@ -42,7 +42,7 @@ class Scaling(NamedTuple):
     where: tuple[tuple[str, str], ...] = ()
 
     def chooses(self) -> bool:
-        """Whether it leaves anything out or changes when sessions start, beside naming an arrival model."""
+        """Whether it leaves requests out or changes when sessions start, apart from the arrival model."""
         return self._replace(arrivals="recorded", seed=0) != Scaling()
 
 
@@ -52,7 +52,7 @@ def export_selection(
     """Choose and scale the requests of a dataset for an export.
 
     Raises:
-        BadQuestion: for a block size, window or arrival model that makes no sense here, or where nothing is left.
+        BadQuestion: a block size, window or arrival model that does not fit the dataset, or no request is left.
     """
     scaling = scaling or Scaling()
     if scaling.rate <= 0:
@@ -113,7 +113,7 @@ def export_selection(
 
 
 def _chosen(frame: pl.DataFrame, scaling: Scaling, notes: list[str]) -> pl.DataFrame:
-    """The requests that scaling leaves, in the same order; says in `notes` what went."""
+    """The requests that remain after scaling, in the same order; `notes` says which were left out."""
     claimed = pl.max_horizontal(pl.col("tokens").fill_null(0), pl.col("output_tokens").fill_null(0))
     fits = frame.filter(claimed <= MOST_TOKENS)
     if fits.height < frame.height:
@@ -155,7 +155,7 @@ def _chosen(frame: pl.DataFrame, scaling: Scaling, notes: list[str]) -> pl.DataF
 
 
 def _faster(frame: pl.DataFrame, rate: float) -> pl.DataFrame:
-    """Families start `rate` times as often; the first at 0, times inside a family kept."""
+    """Families start `rate` times as often, the first at 0; times inside a family stay the same."""
     zero = frame["arrival_s"].min()
     first = pl.col("arrival_s").min().over("family")
     moved = pl.col("arrival_s") - zero if rate == 1 else (first - zero) / rate + (pl.col("arrival_s") - first)
@@ -164,7 +164,7 @@ def _faster(frame: pl.DataFrame, rate: float) -> pl.DataFrame:
 
 
 def _linked(frame: pl.DataFrame, tree: Tree) -> pl.DataFrame:
-    """Dense codes, turns and links between the requests that are left."""
+    """Dense codes, turns and links between the remaining requests."""
     frame = frame.with_columns(number=pl.int_range(frame.height, dtype=pl.Int64))
     sessions = frame["session_id"].drop_nulls().unique(maintain_order=True)
     codes = pl.DataFrame({"session_id": sessions, "session": np.arange(sessions.len())})
@@ -195,7 +195,7 @@ def _linked(frame: pl.DataFrame, tree: Tree) -> pl.DataFrame:
 
 
 class _Figures(NamedTuple):
-    """What scaling is measured by."""
+    """Figures of a trace, before and after scaling."""
 
     requests: int
     tokens: int
@@ -213,7 +213,7 @@ class _Figures(NamedTuple):
         return cls(frame.height, int(frame["tokens"].sum()), ceiling)
 
     def change(self, after: _Figures) -> str:
-        """One sentence: before and after."""
+        """One sentence that compares them."""
 
         def rate(value: float | None) -> str:
             return "unknown" if value is None else f"{100 * value:.2f} %"

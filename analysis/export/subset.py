@@ -1,4 +1,4 @@
-"""A dataset of what an export takes of another one, so that a profile target is made from just that."""
+"""Writes the selected requests of a dataset as a dataset, so that a profile target describes only them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from traces.schema import TABLES, empty
 def subset(warehouse: Warehouse, out: ExportSelection, path: Path) -> Warehouse:
     """Write the requests of `out` as a dataset at `path` (which must not exist) and open it.
 
-    Times are those of `out`: its arrival model, window and rate are in them. Turns count the requests that are left.
+    Times are those of `out`, so its arrival model, window and rate apply. Turns count only the selected requests.
     """
     dataset = warehouse.dataset
     tables = {name: dataset.read(name) for name in TABLES}

@@ -1,4 +1,4 @@
-"""A dataset, or its profile, written for a planner or load generator."""
+"""Writes a dataset, or its profile, for a planner or load generator."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from analysis.store.warehouse import Warehouse
 def export(
     warehouse: Warehouse, to: str, path: Path, block_size: int | None = None, scaling: Scaling | None = None
 ) -> Written:
-    """Write the target `to` at `path`; whole or not at all.
+    """Write the target `to` at `path`, completely or not at all.
 
     Args:
         warehouse: of the dataset.
         to: a name of `analysis.export.planners.TARGETS`.
         path: a file, or for weka a folder.
-        block_size: tokens a block has; None takes the target's own, else the dataset's largest native block.
+        block_size: tokens per block; None: the target's own, else the dataset's largest native block.
         scaling: how the exported trace differs from the dataset.
 
     Raises:
-        BadQuestion: where the target cannot carry the dataset, or the scaling makes no sense.
+        BadQuestion: the target cannot express the dataset, or the scaling is invalid.
     """
     found = target(to)
     scaling = scaling or Scaling()
@@ -38,7 +38,7 @@ def export(
 
 
 def _of_profile(warehouse: Warehouse, to: str, path: Path, block_size: int | None, scaling: Scaling) -> Written:
-    """Write a profile target: of the dataset, or of what the scaling leaves of it."""
+    """Write a profile target: of the dataset, or of the requests that remain after scaling."""
     from analysis.profile.profile import profile
 
     if not scaling.chooses():

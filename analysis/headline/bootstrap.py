@@ -1,6 +1,6 @@
-"""How sure a rate is: 95 % percentile intervals from resampling whole sessions. Every interval of a rate is made here.
+"""95 % percentile intervals of rates, from resampling whole sessions. This module computes every interval of a rate.
 
-Requests of one session depend on each other, and a sub-agent depends on its parent, so the unit that is drawn is a
+Requests of one session depend on each other, and a sub-agent depends on its parent, so each draw takes a whole
 top-level session with its sub-agents. Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13.
 """
 
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from analysis.kernel.families import family_codes
 
 METHOD = "95 % percentile bootstrap, 1,000 resamples of top-level sessions with their sub-agents"
-"""The method in words, for wherever an interval is shown."""
+"""The method in words, printed with every interval."""
 
 SMALL_SESSIONS = 20
-"""Groups of fewer sessions are marked: an interval from so few says little."""
+"""Groups with fewer sessions are marked as small: their intervals say little."""
 
 DRAWS = 1000
 
@@ -33,7 +33,7 @@ class Interval(NamedTuple):
 
 
 def sampling_units(loaded: Any) -> NDArray[np.int64]:
-    """Per request row the code of the unit that is drawn: its top-level session, or the request where it has none."""
+    """The unit that each request is drawn with, as a code: its top-level session, or the request if it has none."""
     family = family_codes(loaded)
     alone = family < 0
     units: NDArray[np.int64] = np.where(alone, family.max(initial=-1) + np.cumsum(alone), family)
@@ -43,11 +43,11 @@ def sampling_units(loaded: Any) -> NDArray[np.int64]:
 def ratio_intervals(
     part: NDArray[Any], whole: NDArray[Any], unit: NDArray[Any], seed: int = 0, draws: int = DRAWS
 ) -> list[Interval | None]:
-    """Intervals of Σ part / Σ whole of each column, all from the same draws of units with replacement.
+    """Intervals of Σ part / Σ whole per column. All columns use the same draws of units, with replacement.
 
     Args:
-        part, whole: float[n, k], a row per request, or per anything that belongs to one unit.
-        unit: int[n], code of the unit that each row belongs to. The draws depend on the order of the codes only.
+        part, whole: float[n, k], a row per request, or per anything else that belongs to one unit.
+        unit: int[n], code of the unit that each row belongs to. The draws depend only on the order of the codes.
         seed: of the draws.
         draws: number of resamples.
 

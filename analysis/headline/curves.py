@@ -1,7 +1,7 @@
 """Hit rate over capacity, TTL and tiers, exact at every point, by any axis.
 
-The whole-trace curve is kept as a table with prefix sums (analysis.kernel.sorted_runs), so that any one capacity is a
-look-up in one row group; groups and filters are summed from the reuse runs.
+The cache of the dataset holds the whole-trace curve as a table with prefix sums (analysis.kernel.sorted_runs), so a
+single capacity is a look-up in one row group. Groups and filters are summed from the reuse runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from analysis.store.warehouse import Warehouse
 
 DEFAULT_TTLS_S = (60.0, 300.0, 3600.0)
 MOST_BLOCKS = 1 << 60
-"""A larger capacity is as good as unbounded."""
+"""Capacities are cut to this, which no trace can tell from unbounded."""
 
 _SCHEMA = {
     "group": pl.String,
@@ -46,7 +46,7 @@ _SCHEMA = {
 
 
 class Selected(NamedTuple):
-    """The runs of the selected requests with a group code each, and each group's totals."""
+    """The reuse runs of the selected requests with their group codes, and the totals of each group."""
 
     groups: list[str]
     run_group: NDArray[np.int64]
@@ -55,11 +55,11 @@ class Selected(NamedTuple):
     gap_s: NDArray[np.float64]
     prefix_tokens: NDArray[np.int64]
     request_group: NDArray[np.int64]
-    request_blocks: NDArray[np.int64]  # blocks a prompt takes, a partial last one included
+    request_blocks: NDArray[np.int64]  # blocks of each prompt, including a partial last one
 
 
 def select(warehouse: Warehouse, question: Question, axis: str = "all") -> Selected:
-    """The runs that count for the question, grouped by an axis."""
+    """The reuse runs of the requests that the question selects, grouped by an axis."""
     prepared = warehouse.prepare(question)
     rows = warehouse.grouped(question, axis)
     names = rows["group"].unique().sort().to_list()
@@ -98,11 +98,11 @@ def curve(
 ) -> pl.DataFrame:
     """Hit tokens and rates: one row per group and point.
 
-    Without capacities, TTLs or tiers: a log-spaced grid of capacities up to where the curve is flat. Capacities and
-    TTLs are separate rows unless `cross`.
+    Without capacities, TTLs or tiers, the points are a log-spaced grid of capacities up to where the curve is flat.
+    Capacities and TTLs give separate rows unless `cross` combines them.
 
     Raises:
-        NeedsArrivals, BadQuestion: where the answer depends on times that the dataset does not have.
+        NeedsArrivals, BadQuestion: the answer depends on times that the dataset does not have.
     """
     prepared = warehouse.prepare(question)
     warehouse.need_times(prepared, "a cache of finite capacity, or one with a TTL,", seconds=bool(ttl_s))
@@ -197,11 +197,11 @@ def with_bytes(frame: pl.DataFrame, bytes_per_token: float) -> pl.DataFrame:
 
 
 def hit_tokens_at(warehouse: Warehouse, question: Question, capacity_blocks: int) -> tuple[int, int]:
-    """(hit tokens, prefix tokens) of the whole trace at one capacity, looked up in the kept curve.
+    """(hit tokens, prefix tokens) of the whole trace at one capacity, looked up in the cached curve.
 
     Raises:
-        NeedsArrivals: where times are relative and no arrival model is named.
-        BadQuestion: where the question filters (use `curve`).
+        NeedsArrivals: times are relative and no arrival model is named.
+        BadQuestion: the question has filters (use `curve`).
     """
     if question.where or question.window != "all" or question.definition != "tracetower":
         row = curve(warehouse, question, capacity_blocks=[capacity_blocks]).row(0, named=True)
@@ -221,13 +221,13 @@ def hit_tokens_at(warehouse: Warehouse, question: Question, capacity_blocks: int
 
 
 def _look_up(path: Path, capacity_blocks: int) -> int:
-    """Hit blocks at one capacity, from the one row group of a kept curve that holds the last bend below it."""
+    """Hit blocks at one capacity, read from the row group of a cached curve that holds the last bend below it."""
     import pyarrow.parquet as pq
 
     with path.open("rb") as opened:
         file = pq.ParquetFile(opened)
         low, high = 0, file.metadata.num_row_groups if file.metadata.num_rows else 0
-        while low < high:  # the number of row groups that start below the capacity
+        while low < high:  # binary search: how many row groups start below the capacity
             middle = (low + high) // 2
             if file.metadata.row_group(middle).column(0).statistics.min < capacity_blocks:
                 low = middle + 1

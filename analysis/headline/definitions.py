@@ -1,4 +1,4 @@
-"""What the figures mean under each definition, in words: printed with every number."""
+"""What each figure means under each definition, in words. These texts are printed with the figures."""
 
 from __future__ import annotations
 
@@ -72,4 +72,4 @@ MEANINGS: dict[str, dict[str, str]] = {
         "replies": _NO_REPLY,
     },
 }
-"""Definition -> part -> what it means there. Sources: the papers and engine files named in analysis.peers.engines."""
+"""Definition -> term -> its meaning. Sources: the papers and engine files named in analysis.peers.engines."""

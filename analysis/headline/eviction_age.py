@@ -1,7 +1,7 @@
-"""How old blocks are when an LRU cache evicts them: the time since their last use, for any capacity, exactly.
+"""How old blocks are when an LRU cache evicts them: the time since their last use, exact at any capacity.
 
-Reuse runs tell how many blocks of which earlier request a look-up takes over at a capacity; so a replay needs no
-blocks, only how many each request still holds. LRU evicts from the request that touched least recently, tails first.
+A reuse run says how many blocks a look-up takes over from which earlier request. So the replay tracks no single blocks,
+only how many cached blocks each request touched last. LRU evicts from the least recent request, tails first.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def evictions(
     order: NDArray[Any],
     capacity_blocks: int,
 ) -> Evictions:
-    """Replay the cache of `capacity_blocks`. O(requests + runs).
+    """Replay an LRU cache of `capacity_blocks` in O(requests + runs).
 
     Args:
         request, blocks, distance_blocks, last_request: int[u], the runs in arrival order
@@ -69,13 +69,13 @@ def evictions(
 def eviction_age(
     warehouse: Warehouse, question: Question, capacities_tokens: tuple[int, ...] | None = None
 ) -> pl.DataFrame:
-    """Age at eviction by cache size: one LRU cache that serves all requests, from empty.
+    """Age at eviction by cache size, for one LRU cache that starts empty and serves all requests.
 
     Args:
-        warehouse, question: the dataset, block size and arrivals; window and filters say whose blocks are counted
-            (those that a selected request touched last).
-        capacities_tokens: cache sizes; None: every power of two in blocks, from what holds the median prompt to what
-            holds all of them.
+        warehouse, question: the dataset, block size and arrivals. Window and filters choose which evicted blocks are
+            counted: those that a selected request touched last.
+        capacities_tokens: cache sizes; None: every power of two in blocks, from the size of the median prompt to the
+            size of all prompts together.
 
     Returns:
         capacity_blocks, capacity_tokens, evicted_tokens, and quantiles over evicted blocks of the time from their last
@@ -111,7 +111,7 @@ def eviction_age(
 
 
 def _quantiles(values: NDArray[Any], weights: NDArray[Any], shares: tuple[float, ...]) -> list[float]:
-    """The least value that so large a share of the weight does not exceed."""
+    """The weighted quantile: the least value that at least this share of the weight does not exceed."""
     by = np.argsort(values, kind="stable")
     below = np.cumsum(weights[by])
     at = np.searchsorted(below, np.array(shares) * below[-1])
@@ -123,13 +123,14 @@ def _replay(
     request: Any, blocks: Any, distance: Any, last: Any, full: Any, order: Any, capacity: Any,
     out_row: Any, out_at: Any, out_blocks: Any,
 ) -> int:  # fmt: skip
-    held = np.zeros(len(full), np.int64)  # by row: cached blocks that it touched last
+    held = np.zeros(len(full), np.int64)  # by row: cached blocks that this request touched last
     cached = 0
-    oldest = 0  # place in the order
-    found = 0
+    oldest = 0  # place in the order: no request before it holds a block
+    evictions = 0
     run = 0
     for place in range(len(order)):
         row = order[place]
+        # The runs that hit move from the requests that touched them last to this one.
         while run < len(request) and request[run] == row:
             near = min(max(capacity - distance[run], 0), blocks[run])
             held[last[run]] -= near
@@ -137,14 +138,15 @@ def _replay(
             run += 1
         held[row] = full[row]
         cached += full[row]
+        # Evict from the oldest request that still holds blocks until the rest fits.
         while cached > capacity:
             back = order[oldest]
             gone = min(held[back], cached - capacity)
             if gone > 0:
                 held[back] -= gone
                 cached -= gone
-                out_row[found], out_at[found], out_blocks[found] = back, row, gone
-                found += 1
+                out_row[evictions], out_at[evictions], out_blocks[evictions] = back, row, gone
+                evictions += 1
             if cached > capacity:
                 oldest += 1
-    return found
+    return evictions

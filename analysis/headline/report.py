@@ -24,7 +24,7 @@ _OWN_FIGURES = (
 
 
 def definition(prepared: Prepared) -> dict[str, Any]:
-    """What the figures mean: printed with every number."""
+    """What each figure means, printed with the figures."""
     q = prepared.question
     return {
         "name": q.definition,
@@ -35,14 +35,14 @@ def definition(prepared: Prepared) -> dict[str, Any]:
         "timezone": q.timezone,
         "order": "ascending arrival, ties by input name, then record",
         **MEANINGS[q.definition],
-        "times": "inside a session only: what depends on times or order across sessions is null"
+        "times": "inside a session only: figures that depend on times or order across sessions are null"
         if prepared.unanchored
         else "as named by arrivals",
     }
 
 
 def report(warehouse: Warehouse, question: Question, axes: tuple[str, ...] = DEFAULT_AXES) -> dict[str, Any]:
-    """Every headline figure, and the main ones by each axis."""
+    """All headline figures, and the main ones by each axis."""
     prepared = warehouse.prepare(question)
     workload = warehouse.query("workload", question).to_dicts()[0]
     overlap = warehouse.query("overlap", question).to_dicts()[0]
@@ -64,7 +64,7 @@ def report(warehouse: Warehouse, question: Question, axes: tuple[str, ...] = DEF
 def _redefine(
     warehouse: Warehouse, question: Question, hit_rate: dict[str, Any], by: dict[str, list[dict[str, Any]]]
 ) -> None:
-    """Put another definition's ceiling in place; figures that it does not define become unknown."""
+    """Replace the ceiling with that of another definition; figures that it does not define become unknown."""
     if engine_of(question.definition):
         from analysis.peers.engine_curve import engine_ceiling
 
@@ -85,7 +85,7 @@ def _redefine(
 
 
 def assumed(warehouse: Warehouse, question: Question) -> str | None:
-    """What the hit rates take for granted about prompts that are known by their length alone; None where none is."""
+    """What the hit rates assume about prompts of which only the length is known; None if there are none."""
     rows = warehouse.sql(
         "SELECT sum(prefix_tokens) FILTER (prompt_completeness = 'lengths') / nullif(sum(prefix_tokens), 0) AS share "
         "FROM selected",
@@ -101,7 +101,7 @@ def assumed(warehouse: Warehouse, question: Question) -> str | None:
 
 
 def table(figures: dict[str, Any]) -> pl.DataFrame:
-    """A flat frame (figure, value) of the report's single figures."""
+    """The report's single figures as a frame (figure, value)."""
     rows = [
         {"part": part, "figure": name, "value": None if value is None else float(value)}
         for part in ("workload", "overlap", "hit_rate")

@@ -1,8 +1,9 @@
 """Chains inside a session, from prefixes alone: which prompt continues which, and which starts anew.
 
-A session may hold several conversations at once (sub-agents that its files do not tell apart, side requests). A prompt
-that holds all of an earlier one continues it; the second that does is a branch. A prompt that holds none starts a chain
-if the conversation it came after goes on later, and replaces it otherwise.
+A session may hold several conversations at once (side requests, or sub-agents that its files do not mark). A prompt
+that contains all of an earlier one continues it; a second prompt that does so is a branch. A prompt that contains no
+earlier one starts a new chain if a later request still continues the conversation before it; otherwise it replaces
+that conversation.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from numpy.typing import NDArray
 from traces.tree.compiled import njit
 
 STEPS = ("start", "continue", "branch", "new_chain", "replace")
-"""start: first of its session · continue: an earlier prompt that nothing had continued · branch: one that something had
-· new_chain: none, and the session's previous prompt is continued later · replace: none, and it is not."""
+"""start: first of its session · continue: contains an earlier prompt that no other had continued · branch: contains one
+that another had continued · new_chain: contains none, and a later request continues the session's previous prompt ·
+replace: contains none, and no later request continues it."""
 
 
 def chain_steps(
@@ -50,8 +52,10 @@ def _steps(prefix: Any, session: Any, order: Any, previous: Any, deepest: Any, s
     step = np.full(len(prefix), -1, np.int8)
     continued = np.zeros(len(prefix), np.bool_)
     for row in order:
+        # Without a session or a known prompt there is no step.
         if session[row] < 0 or prefix[row] <= 0:
             continue
+        # p: the earlier prompt that shares most. It is continued if it ends, within the tolerance, inside this one.
         p = deepest[row]
         if previous[row] < 0:
             step[row] = 0
@@ -60,6 +64,7 @@ def _steps(prefix: Any, session: Any, order: Any, previous: Any, deepest: Any, s
             continued[p] = True
         else:
             step[row] = 4
+    # Second pass: a replacement whose previous prompt was continued after all is a new chain.
     for row in order:
         if step[row] == 4 and continued[previous[row]]:
             step[row] = 3

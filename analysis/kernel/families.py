@@ -10,7 +10,7 @@ from analysis.kernel.reuse import deepest_in_session
 
 
 def family_codes(loaded: Any) -> np.ndarray[Any, Any]:
-    """Per request row: the code of its top-level session (-1 where sessions are unknown), int64."""
+    """The code of each request's top-level session, int64[r]; -1 where the session is unknown."""
     sessions = loaded.requests.select("session_id", "parent_session_id").unique()
     parent = dict(sessions.rows())
     tops: dict[int, int] = {}
@@ -21,14 +21,14 @@ def family_codes(loaded: Any) -> np.ndarray[Any, Any]:
             top = parent[top]
         tops[session] = top
     codes: dict[Any, int] = {}
-    found = []
+    rows = []
     for session in loaded.requests["session_id"].to_list():
-        found.append(-1 if session is None else codes.setdefault(tops[session], len(codes)))
-    return np.array(found, np.int64)
+        rows.append(-1 if session is None else codes.setdefault(tops[session], len(codes)))
+    return np.array(rows, np.int64)
 
 
 def family_hits(loaded: Any, block: int) -> int:
-    """Hit blocks of an unbounded cache a family: Σ full blocks − Σ distinct blocks of each family."""
+    """Hit blocks if each family had its own unbounded cache: Σ over families of (full blocks − distinct blocks)."""
     family = family_codes(loaded)
     order = np.arange(family.size)
     shared, _ = deepest_in_session(loaded.paths, loaded.tree.end, loaded.leaf, order, family, block)

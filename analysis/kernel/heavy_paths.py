@@ -1,8 +1,8 @@
 """Heavy paths: a tree cut into paths so that any root-to-leaf walk crosses O(log n) of them.
 
 Every node keeps one *heavy* child, the one with the largest subtree; following heavy children gives the paths (Sleator
-and Tarjan, "A data structure for dynamic trees", 1983). What is kept per path instead of per node makes a walk from a
-leaf to the root cost the number of paths crossed, not the number of turns of the session.
+and Tarjan, "A data structure for dynamic trees", 1983). With data stored per path instead of per node, a walk from a
+leaf to the root costs the number of paths crossed, not the number of turns in the session.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def heavy_paths(parent: NDArray[Any], start: NDArray[Any]) -> HeavyPaths:
         ValueError: `parent` is no tree rooted at node 0.
     """
     if len(parent) != len(start):
-        raise ValueError(f"a tree needs one start per parent: {len(parent)} parents, {len(start)} starts")
+        raise ValueError(f"parent and start differ in length: {len(parent)} and {len(start)}")
     if len(parent) == 0 or parent[0] != -1:
         raise ValueError("node 0 must be the root of the tree (parent -1)")
     if len(parent) >= 2**31:
@@ -58,7 +58,7 @@ def heavy_paths(parent: NDArray[Any], start: NDArray[Any]) -> HeavyPaths:
     else:
         top_down, reached = _top_down(parents)
         if reached < len(parents):
-            raise ValueError(f"{len(parents) - reached} nodes do not hang on the root: their parents form a cycle")
+            raise ValueError(f"{len(parents) - reached} nodes are not below the root: their parents form a cycle")
     return HeavyPaths(*_cut(parents, np.ascontiguousarray(start, dtype=np.int64), top_down))
 
 
@@ -66,16 +66,19 @@ def heavy_paths(parent: NDArray[Any], start: NDArray[Any]) -> HeavyPaths:
 def _top_down(parent: Any) -> Any:
     """Nodes breadth first from the root, and how many were reached; children are listed by a counting sort."""
     n = len(parent)
+    # Count each node's children; the running sum is where its children begin in `child`.
     first = np.zeros(n + 1, np.int64)
     for v in range(1, n):
         first[parent[v] + 1] += 1
     for v in range(n):
         first[v + 1] += first[v]
+    # Write every node into its parent's range.
     fill = first[:-1].copy()
     child = np.empty(max(n - 1, 1), np.int32)
     for v in range(1, n):
         child[fill[parent[v]]] = v
         fill[parent[v]] += 1
+    # `order` is also the queue: order[at:reached] waits to be expanded. A node on a cycle is never reached.
     order = np.empty(n, np.int32)
     order[0] = 0
     reached = 1
@@ -92,6 +95,8 @@ def _top_down(parent: Any) -> Any:
 @njit(cache=True)
 def _cut(parent: Any, start: Any, top_down: Any) -> Any:
     n = len(parent)
+    # Bottom up: the size of each subtree, and the child with the largest one. In reverse of `top_down` every subtree is
+    # complete before it is added to its parent.
     size = np.ones(n, np.int32)
     heavy = np.full(n, -1, np.int32)
     largest = np.zeros(n, np.int32)
@@ -102,6 +107,7 @@ def _cut(parent: Any, start: Any, top_down: Any) -> Any:
         if size[v] > largest[up]:
             largest[up] = size[v]
             heavy[up] = v
+    # The root and every child that is not heavy start a path.
     paths = 1
     for i in range(1, n):
         v = top_down[i]
@@ -117,6 +123,7 @@ def _cut(parent: Any, start: Any, top_down: Any) -> Any:
     head_start[0] = start[0]
     level[0] = 0
     first[1] = 1
+    # Top down: a heavy child joins its parent's path, any other child starts a path. first[p + 1] counts p's nodes.
     paths = 1
     for i in range(1, n):
         v = top_down[i]
@@ -130,6 +137,7 @@ def _cut(parent: Any, start: Any, top_down: Any) -> Any:
             level[paths] = level[path[up]] + 1
             paths += 1
         first[path[v] + 1] += 1
+    # Counts become offsets.
     for p in range(paths):
         first[p + 1] += first[p]
     return path, above, head_start, level, first
@@ -138,6 +146,7 @@ def _cut(parent: Any, start: Any, top_down: Any) -> Any:
 @njit(cache=True)
 def lca(path: Any, above: Any, level: Any, end: Any, a: int, b: int) -> int:
     """The lowest common ancestor of nodes `a` and `b`, in O(log n)."""
+    # Leave the path that lies deeper until both nodes are on one path; the one nearer the root is the ancestor.
     while path[a] != path[b]:
         if level[path[a]] >= level[path[b]]:
             a = above[path[a]]

@@ -1,13 +1,13 @@
-"""The reuse kernel: which earlier request a block was last touched by, and at what LRU stack distance.
+"""The reuse kernel: for each reused block, the request that touched it last and its LRU stack distance.
 
 One pass over the requests answers every cache capacity at once (Mattson et al., "Evaluation techniques for storage
-hierarchies", 1970). Blocks that a request shares with the past form *runs*: consecutive blocks last touched by one
-request e. A request looks up all its blocks, then touches them last to first, so e's blocks sit in the LRU order as on
-the path, and block i of a run has stack distance N(e) + i, where N(e) = cached blocks whose last touch is after e. It
-hits at capacity C iff N(e) + i < C.
+hierarchies", 1970). Blocks that a request shares with earlier ones form *runs*: consecutive blocks that the same
+request e touched last. A request looks up all its blocks, then touches them last to first. So e's blocks lie in the LRU
+order as they do on the path, and block i of a run has stack distance N(e) + i, where N(e) is the number of cached
+blocks touched after e. The block hits at capacity C iff N(e) + i < C.
 
-The last touches are kept in stacks along heavy paths (`path_stacks`), so a request costs about the runs it finds,
-whatever its length.
+Stacks along heavy paths store the last touches (`touch_stacks`), so the cost of a request grows with the number of
+runs it reuses, not with its length.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.kernel.heavy_paths import HeavyPaths, heavy_paths
-from analysis.kernel.touch_stacks import lru_runs, path_stacks, session_overlap
+from analysis.kernel.touch_stacks import lru_runs, session_overlap, touch_stacks
 from traces.tree.compiled import njit
 
 
 class Reuse(NamedTuple):
-    """Runs of re-used blocks (u rows, in arrival order, head first), and figures per request (r rows).
+    """Runs of reused blocks (u rows, in arrival order, head first), and figures per request (r rows).
 
     Attributes:
-        request: int32[u], row of the request that finds the run.
+        request: int32[u], row of the request that reuses the run.
         start_block: int64[u], first block of the run on the request's path.
         blocks: int64[u], length of the run.
         distance_blocks: int64[u], LRU stack distance of its first block; block i hits at capacity C iff
@@ -38,7 +38,7 @@ class Reuse(NamedTuple):
         hit_blocks: int64[r], blocks shared with any earlier request (the ceiling's hits).
         same_session_hit_blocks: int64[r], blocks shared with an earlier request of the same session; None without
             sessions.
-        distinct_blocks: blocks on some prompt's path, each counted once.
+        distinct_blocks: blocks on the paths of all prompts, each counted once.
         steps: heavy paths crossed plus stack entries read, over all requests.
     """
 
@@ -66,21 +66,21 @@ def reuse(
     session: NDArray[Any] | None = None,
     paths: HeavyPaths | None = None,
 ) -> Reuse:
-    """Find every run of re-used blocks, exactly, for all capacities.
+    """Find every run of reused blocks, exact at every capacity.
 
     Args:
         parent: int[n], the tree; node 0 is the root.
         start: int[n], tokens on the path before the node.
         end: int[n], tokens on the path with the node; a block belongs to the node that holds its last token.
-        leaf: int[r], node whose path is the prompt; -1 where the prompt is unknown (takes no part).
+        leaf: int[r], node whose path is the prompt; -1 where the prompt is unknown (the request is skipped).
         order: int[r], the rows in arrival order.
         arrival_s: float[r], seconds; NaN unknown.
         block_tokens: block size B.
-        session: int[r], dense session code; -1 unknown. Asks for `same_session_hit_blocks`.
-        paths: `heavy_paths(parent, start)`, where it is at hand.
+        session: int[r], dense session code; -1 unknown. If given, `same_session_hit_blocks` is computed.
+        paths: `heavy_paths(parent, start)`, if the caller has it already.
 
     Raises:
-        ValueError: a block size below 1, or arrays that do not belong together.
+        ValueError: a block size below 1, or arrays whose lengths do not match.
     """
     if block_tokens < 1:
         raise ValueError(f"block size must be at least 1 token, not {block_tokens}")
@@ -92,7 +92,7 @@ def reuse(
         )
     cut = paths if paths is not None else heavy_paths(parent, start)
     ends = np.ascontiguousarray(end, dtype=np.int64)
-    runs, hits, distinct, steps = lru_runs(path_stacks(cut, ends, block_tokens), leaves, rows)
+    runs, hits, distinct, steps = lru_runs(touch_stacks(cut, ends, block_tokens), leaves, rows)
     last = rows[runs.last_rank]
     times = np.asarray(arrival_s, dtype=np.float64)
     gap = times[runs.request] - times[last]
@@ -109,19 +109,19 @@ def deepest_in_session(
     session: NDArray[Any],
     block_tokens: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Longest common prefix with an earlier request of the same session, and that request.
+    """The longest prefix that each request shares with an earlier one of its session, and which one that is.
 
     Returns:
         int64[r], shared full blocks (0 where there are none), and int32[r], the row of the earlier request that shares
-        them (the latest of equals; -1 where nothing is shared).
+        them (the latest if several share equally much; -1 where nothing is shared).
     """
     leaves = _row_ids(leaf, len(end), "leaf")
     codes = np.ascontiguousarray(session, dtype=np.int64)
     if len(codes) != len(leaves):
-        raise ValueError(f"{len(leaves)} leaves but {len(codes)} session codes: one each a request")
+        raise ValueError(f"leaf and session differ in length: {len(leaves)} and {len(codes)}; each has one per request")
     grouped, _ = by_session(codes, np.asarray(order))
     ends = np.ascontiguousarray(end, dtype=np.int64)
-    return session_overlap(path_stacks(paths, ends, block_tokens), leaves, grouped, codes)
+    return session_overlap(touch_stacks(paths, ends, block_tokens), leaves, grouped, codes)
 
 
 def by_session(session: NDArray[Any], order: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -148,12 +148,14 @@ def _row_ids(values: NDArray[Any], limit: int, name: str) -> NDArray[np.int32]:
 
 @njit(cache=True)
 def _counting_sort(code: Any, order: Any, groups: int) -> Any:
+    # Count the rows of each group; the running sum is where the group begins.
     first = np.zeros(groups + 1, np.int64)
     for row in order:
         if code[row] >= 0:
             first[code[row] + 1] += 1
     for g in range(groups):
         first[g + 1] += first[g]
+    # Write the rows into their group's range, in the given order.
     fill = first[:-1].copy()
     rows = np.empty(first[groups], np.int32)
     for row in order:

@@ -1,8 +1,8 @@
-"""Hits at any capacity and under any TTL, at once, from sorted runs.
+"""Hits at every capacity and under every TTL, from sorted runs.
 
 A run of k blocks at stack distance d hits max(0, min(k, C − d)) blocks at capacity C, so
-hits(C) = Σ_{d < C} (C − d) − Σ_{d + k < C} (C − d − k): two bends per run. Sorted by position and summed up in
-advance, any capacity is one binary search, and exact.
+hits(C) = Σ_{d < C} (C − d) − Σ_{d + k < C} (C − d − k): the curve bends twice per run. With the bends sorted by
+position and summed in advance, one binary search gives the exact hits at any capacity.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TtlCurve(NamedTuple):
         gap_s: float64[e], each at most once per group.
         blocks: int64[e], blocks with at most this gap.
         first: int64[g + 1], where each group's rows begin.
-        unknown_blocks: int64[g], blocks of runs whose gap is unknown; they are in no row.
+        unknown_blocks: int64[g], blocks of runs whose gap is unknown; no row includes them.
     """
 
     gap_s: NDArray[np.float64]
@@ -64,7 +64,7 @@ def capacity_curve(
     span = int(end.max()) + 1 if len(end) else 1
     code = _codes(group, len(distance), groups)
     if groups * span >= 2**62:
-        raise ValueError(f"{groups} groups of distances up to {span} blocks do not fit 64 bits; ask for fewer groups")
+        raise ValueError(f"{groups} groups of distances up to {span} blocks do not fit 64 bits; use fewer groups")
     # group, position and sign in one integer: a single sort of plain int64 is several times faster than a lexsort.
     key = np.concatenate([distance, end])
     if code is not None:
@@ -169,8 +169,8 @@ def hits_cross(
 ) -> NDArray[np.int64]:
     """Hit blocks of each group at each capacity and TTL together, exact: int64[g, c, t].
 
-    A block hits when it is near enough and its last touch recent enough. Expiry takes nothing out of the LRU order, so
-    the two conditions are independent per run.
+    A block hits if its stack distance is below the capacity and its last touch is at most a TTL ago. Expired blocks
+    keep their place in the LRU order, so each run can be tested for the two conditions separately.
     """
     ttl = np.asarray(ttl_s, dtype=np.float64)
     ascending = np.argsort(ttl)
@@ -208,7 +208,7 @@ def _codes(group: NDArray[Any] | None, rows: int, groups: int) -> NDArray[np.int
         return None
     code = np.asarray(group, dtype=np.int64)
     if len(code) != rows:
-        raise ValueError(f"{rows} runs but {len(code)} group codes: one each a run")
+        raise ValueError(f"{rows} runs but {len(code)} group codes; each run needs one")
     if len(code) and (code.min() < 0 or code.max() >= groups):
         raise ValueError(f"group codes run from {code.min()} to {code.max()}, outside 0..{groups - 1}")
     return code

@@ -1,7 +1,9 @@
 """Stacks of last touches, one per heavy path, and the compiled loops that walk them.
 
-A stack holds (depth, last request), shallowest and most recent on top. A touch down to depth d replaces every entry
-that ends at or above d, so a request costs the heavy paths it crosses plus the entries it reads, whatever its length.
+An entry (depth, request) says: down to this depth, from the end of the entry on top of it, this request was the last to
+touch the path. The top entry is the shallowest and the most recent. A touch down to depth d replaces every entry that
+ends at or above d. So the cost of a request grows with the heavy paths it crosses and the entries it reads, not with
+its length.
 """
 
 from __future__ import annotations
@@ -18,15 +20,15 @@ from traces.tree.compiled import njit
 class PathStacks(NamedTuple):
     """Empty stacks at one block size, over n nodes and p heavy paths.
 
-    A path's stack lives at first[path] and never holds more entries than the path has nodes, since every depth in it is
-    the end of one. Its top is its last entry.
+    A path's stack starts at first[path]; its last entry is the top. It never holds more entries than the path has
+    nodes, because every depth in it is the end of a node.
 
     Attributes:
         path: int32[n], the path of a node.
         reach: int32[n], full blocks on the way root → node.
         above: int32[p], node above a path's first node; -1 for the root's path.
         base: int32[p], full blocks before a path's first node.
-        first: int64[p + 1], where a path's entries live.
+        first: int64[p + 1], where a path's entries start.
         height: int32[p], entries in use.
         depth: int32[n], full blocks down to which an entry's request was the last to touch.
         toucher: int32[n], that request.
@@ -52,7 +54,7 @@ class Runs(NamedTuple):
     last_rank: NDArray[Any]
 
 
-def path_stacks(paths: HeavyPaths, end: NDArray[np.int64], block_tokens: int) -> PathStacks:
+def touch_stacks(paths: HeavyPaths, end: NDArray[np.int64], block_tokens: int) -> PathStacks:
     """Empty stacks for blocks of `block_tokens`; `end` is int64[n], tokens on the way root → node.
 
     Raises:
@@ -79,10 +81,10 @@ def lru_runs(
     """Every run with its stack distance; hit blocks per row, int64[r]; distinct blocks; steps taken.
 
     Args:
-        stacks: fresh ones; they are used up.
+        stacks: empty ones; the call fills them, so they cannot be used again.
         leaf: int32[r], node whose path is the prompt; -1 unknown.
         order: int32[r], the rows in arrival order.
-        room: runs to make room for at first (default 2 r, about what agents need); it grows as needed.
+        room: runs to allocate at first (default 2 r, about what coding agents need); it grows as needed.
     """
     newer = np.zeros(len(order) + 1, np.int64)
     hits = np.zeros(len(leaf), np.int64)
@@ -92,7 +94,7 @@ def lru_runs(
         rank, used, need, cached, steps = _advance(*stacks, leaf, order, newer, hits, *runs, rank, used, cached, steps)
         if rank == len(order):
             return Runs(*(column[:used] for column in runs)), hits, cached, steps
-        # Grown out here: compiled code that grows arrays inside the loop is much slower, and so is compiling it.
+        # The arrays grow outside the compiled loop: growing them inside makes it much slower to compile and to run.
         larger = _room(max(2 * len(runs.request), used + need))
         for old, new in zip(runs, larger, strict=True):
             new[:used] = old[:used]
@@ -105,9 +107,9 @@ def session_overlap(
     """Blocks shared with an earlier request of the same session, int64[r], and the latest such row, int32[r] (-1 none).
 
     Args:
-        stacks: fresh ones; they are used up.
+        stacks: empty ones; the call fills them, so they cannot be used again.
         leaf: int32[r], node whose path is the prompt; -1 unknown.
-        grouped: int32[k], rows with a session, grouped by it and in arrival order within.
+        grouped: int32[k], rows that have a session, grouped by session and in arrival order inside each.
         session: int64[r], session code.
     """
     shared, deepest = _session_overlap(*stacks, leaf, grouped, session)
@@ -136,7 +138,7 @@ def _advance(
     toucher: Any,
     leaf: Any,
     order: Any,
-    newer: Any,  # Fenwick tree over arrival ranks: blocks by last toucher
+    newer: Any,  # Fenwick tree over arrival ranks: cached blocks by the request that touched them last
     hits: Any,
     run_request: Any,
     run_start: Any,
@@ -148,7 +150,7 @@ def _advance(
     cached: Any,
     steps: Any,
 ) -> Any:
-    """Go on from `rank` until all requests are done or the next one's runs may not fit."""
+    """Process requests from `rank` on, until all are done or the runs of the next one might not fit."""
     count = len(order)
     crossed = np.empty(64, np.int32)  # a walk to the root crosses at most log2(n) < 32 heavy paths
     reached = np.empty(64, np.int64)
@@ -159,30 +161,34 @@ def _advance(
             rank += 1
             continue
         full = np.int64(reach[node])
+        # Walk to the root and note the heavy paths crossed; their stack entries bound the number of runs.
         segments = 0
         walked = 0
         entries = 0
         while node >= 0:
             p = path[node]
-            if reach[node] > base[p]:  # else it owns no block here
+            if reach[node] > base[p]:  # otherwise no block ends on this part of the path
                 crossed[segments] = p
                 reached[segments] = reach[node]
                 segments += 1
                 entries += height[p]
             node = above[p]
             walked += 1
+        # Nothing has changed yet, so the caller can enlarge the arrays and repeat this request.
         if runs + entries > len(run_request):
             return rank, runs, entries, cached, steps
         steps += walked
         first_run = runs
         at = np.int64(0)  # blocks of the path looked up so far
         known = True
+        # From the root down, per heavy path: look up its blocks, then touch them.
         for s in range(segments - 1, -1, -1):
             p = crossed[s]
             d = reached[s]
             bottom = first[p]
             top = bottom + height[p]
             i = top - 1
+            # Each entry down to d gives a run; an entry of the same request as the previous run's lengthens that run.
             while known and i >= bottom and at < d:
                 e = toucher[i]
                 to = min(np.int64(depth[i]), d)
@@ -197,14 +203,17 @@ def _advance(
                 at = to
                 i -= 1
                 steps += 1
-            known = at == d  # below a block that nobody touched, nobody touched any
+            known = at == d  # requests touch prefixes: after the first untouched block, none below it was touched
+            # Touch: remove the entries that end at or above d, and put this request on top.
             while top > bottom and depth[top - 1] <= d:
                 top -= 1
             depth[top] = d
             toucher[top] = rank
             height[p] = top + 1 - bottom
         hits[row] = at
-        # Distances first, all of them: the touch must not be seen by the look-up it follows.
+        # Distances of all runs, before `newer` changes: a look-up must not see the touch that follows it.
+        # distance = cached blocks − those last touched by request e or an earlier one (a prefix sum of the Fenwick
+        # tree).
         for u in range(first_run, runs):
             older = np.int64(0)
             i = np.int64(run_last[u]) + 1
@@ -212,11 +221,13 @@ def _advance(
                 older += newer[i]
                 i &= i - 1
             run_distance[u] = cached - older
+        # The reused blocks no longer count for the requests that touched them before,
         for u in range(first_run, runs):
             i = np.int64(run_last[u]) + 1
             while i <= count:
                 newer[i] -= run_blocks[u]
                 i += i & -i
+        # but for this one, together with its new blocks.
         cached += full - at
         rank += 1
         i = np.int64(rank)
@@ -240,12 +251,13 @@ def _session_overlap(
     grouped: Any,
     session: Any,
 ) -> Any:
-    owner = np.full(len(above), -1, np.int64)  # session that a stack belongs to: another's is empty
+    owner = np.full(len(above), -1, np.int64)  # the session whose touches a stack holds
     shared = np.zeros(len(leaf), np.int64)
     deepest = np.full(len(leaf), -1, np.int32)
     for row in grouped:
         node = leaf[row]
         looking = True
+        # Walk from the leaf to the root, so the first stack with entries holds the deepest shared block.
         while node >= 0:
             p = path[node]
             d = reach[node]
@@ -253,11 +265,13 @@ def _session_overlap(
             if d <= base[p]:
                 continue
             bottom = first[p]
+            # The first touch of a session empties what another session left here.
             if owner[p] != session[row]:
                 owner[p] = session[row]
                 height[p] = 0
             top = bottom + height[p]
             if looking and top > bottom:
+                # The bottom entry is the deepest; of the entries that reach `to`, the topmost is the most recent.
                 looking = False
                 to = min(depth[bottom], d)
                 shared[row] = to
@@ -265,6 +279,7 @@ def _session_overlap(
                 while depth[i] < to:
                     i -= 1
                 deepest[row] = toucher[i]
+            # Touch, as in `_advance`.
             while top > bottom and depth[top - 1] <= d:
                 top -= 1
             depth[top] = d

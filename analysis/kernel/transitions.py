@@ -1,4 +1,4 @@
-"""What happened between a request and those before it in its session, and what that makes of the session."""
+"""How each request's prompt relates to the earlier prompts of its session, and the type of session that results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ TYPES = ("single", "append", "branched", "compacted", "edited")
 """Trajectory types, least to most hostile to a cache; the position is the code."""
 
 TEXT_TOLERANCE_TOKENS = 16
-"""How far text prompts may differ and still count as extending each other; of hash traces it is one native block."""
+"""A text prompt may miss this many tokens at the end of an earlier one and still count as extending it. For hash traces
+the tolerance is one native block."""
 
 _FIRST, _RETRY, _APPEND, _FORK, _REWIND, _TAIL, _UNRELATED, _COMPACTION, _SYSTEM_CHANGE, _EDIT = range(len(KINDS))
 _TYPE_OF_KIND = np.array([1, 1, 1, 2, 2, 1, 2, 3, 4, 4], np.int8)
@@ -39,10 +40,11 @@ class Transitions(NamedTuple):
     """Per request, r rows.
 
     Attributes:
-        code: int8[r], index into `KINDS`; -1 where it is unknown (no session, or a prompt that is not known).
+        code: int8[r], index into `KINDS`; -1 where the session or the prompt is unknown.
         previous_row: int32[r], q: the previous request of the session whose prompt is known; -1 none.
         shared_previous_tokens: int64[r], L: tokens shared with q; -1 where there is no q.
-        deepest_row: int32[r], p: the earlier request of the session that shares most, the latest of equals; -1 none.
+        deepest_row: int32[r], p: the earlier request of the session that shares most, the latest if several share
+            equally much; -1 none.
         deepest_shared_tokens: int64[r], L_p: tokens shared with p; -1 where there is no p.
     """
 
@@ -67,14 +69,22 @@ def transitions(
     compaction: NDArray[Any],
     head_tokens: NDArray[Any],
 ) -> Transitions:
-    """Name each request's transition, exact to the token. The first rule that matches wins, in the order of `KINDS`.
+    """Name each request's transition, exact to the token. The first rule that matches decides, in the order of `KINDS`.
 
-    n is the prompt's length, m that of q; a bar rounds a length down to full native blocks; tol is one native block (16
-    tokens for text). retry: n = p's length and L_p ≥ n̄ − tol · append: n > m and L ≥ m̄ − tol · fork, rewind:
-    L ≥ n̄ − tol, or an earlier o shares > 0 and ≥ min(n̄, m̄_o) − tol; fork while o or a request that extends it runs ·
-    tail: L ≥ m̄ − max(tol, 2 % of m̄) · unrelated: L_p = 0 · compaction: the source says so, or n < m · system_change:
-    L < the head's length, which is not rounded: a change within the head's last, partial block, or right behind it in
-    that block, counts as a change of the head · edit: the rest.
+    n is the prompt's length and m that of q; a bar rounds a length down to full native blocks; tol is one native block
+    (16 tokens for text).
+
+    - retry: n = p's length and L_p ≥ n̄ − tol
+    - append: n > m and L ≥ m̄ − tol
+    - fork, rewind: L ≥ n̄ − tol, or an earlier request o shares > 0 and ≥ min(n̄, m̄_o) − tol; it is a fork if o, or a
+      request that extends o, is still running
+    - tail: L ≥ m̄ − max(tol, 2 % of m̄)
+    - unrelated: L_p = 0
+    - compaction: the source says so, or n < m
+    - system_change: L < the head's length. That length is not rounded, so a change anywhere in the native block in
+    which
+      the head ends counts as a change of the head
+    - edit: everything else
 
     Args:
         parent: int[n], the tree; node 0 is the root.
@@ -91,14 +101,14 @@ def transitions(
         head_tokens: int[s], length of the session's head (tools and system prompt); -1 unknown.
 
     Raises:
-        ValueError: arrays that do not belong together.
+        ValueError: arrays whose lengths do not match, or a native block below 1 token.
     """
     codes = np.ascontiguousarray(session, dtype=np.int64)
     for name, values in (("native_block_tokens", native_block_tokens), ("arrival_s", arrival_s)):
         if len(values) != len(codes):
-            raise ValueError(f"{len(codes)} session codes but {len(values)} {name}: one each a request")
+            raise ValueError(f"session and {name} differ in length: {len(codes)} and {len(values)}")
     if len(codes) and int(codes.max()) >= len(head_tokens):
-        raise ValueError(f"session code {int(codes.max())} has no head length: {len(head_tokens)} are given")
+        raise ValueError(f"session code {int(codes.max())} has no head length: head_tokens has {len(head_tokens)}")
     native = np.ascontiguousarray(native_block_tokens, dtype=np.int64)
     if len(native) and int(native.min()) < 1:
         raise ValueError(f"a native block must be at least 1 token, not {int(native.min())}")
@@ -128,15 +138,16 @@ def transitions(
 
 
 def trajectory_types(session: NDArray[Any], code: NDArray[Any], sessions: int) -> NDArray[np.int8]:
-    """The most cache-hostile thing that happened in each session.
+    """The type of each session: the most cache-hostile transition in it.
 
     Args:
         session: int[r], session code in 0..sessions − 1; -1 unknown.
         code: int8[r], `Transitions.code`.
-        sessions: how many sessions there are.
+        sessions: number of sessions.
 
     Returns:
-        int8[sessions], index into `TYPES`; -1 where it is unknown: no requests, or several of which no step is known.
+        int8[sessions], index into `TYPES`; -1 where it is unknown: the session has no requests, or has several and no
+        transition between them is known.
     """
     codes, kinds = np.asarray(session), np.asarray(code)
     requests = np.bincount(codes[codes >= 0], minlength=sessions)
@@ -149,7 +160,7 @@ def trajectory_types(session: NDArray[Any], code: NDArray[Any], sessions: int) -
 
 @njit(cache=True)
 def _marked(path: Any, above: Any, end: Any, owner: Any, mark: Any, session: Any, node: Any) -> bool:
-    """Whether a node on the walk root → `node` carries the session's mark."""
+    """Whether the session has marked a node on the walk root → `node`."""
     while node >= 0:
         p = path[node]
         if owner[p] == session and mark[p] <= end[node]:
@@ -180,8 +191,9 @@ def _classify(
     code = np.full(len(leaf), -1, np.int8)
     previous = np.full(len(leaf), -1, np.int32)
     shared = np.full(len(leaf), -1, np.int64)
-    # Whether this prompt extends *any* earlier o: o marks the node where it is complete but for the tolerance, and only
-    # the shallowest mark of a heavy path matters. So no request looks at all those before it.
+    # Marks answer whether a prompt extends *any* earlier o without comparing it with every o. Each o marks the node at
+    # which it is complete except for the tolerance; a prompt that passes a marked node extends that o. Per heavy path
+    # only the session's shallowest mark is stored: whoever passes a deeper mark passes this one too.
     owner = np.full(len(above), -1, np.int64)
     mark = np.zeros(len(above), np.int64)
     running = np.empty(len(grouped), np.int32)
@@ -189,6 +201,7 @@ def _classify(
     current = np.int64(-1)
     q = np.int32(-1)
     for row in grouped:
+        # A new session starts without a previous request and without running ones.
         if session[row] != current:
             current = session[row]
             q = np.int32(-1)
@@ -202,23 +215,25 @@ def _classify(
         tol = block if block > 1 else TEXT_TOLERANCE_TOKENS
         n = end[node]
         n_full = n // block * block
-        kept = 0
+        # Keep only the requests that still run at this arrival.
+        still = 0
         for i in range(runners):
             s = running[i]
             if arrival[row] < arrival[s] + duration[s]:
-                running[kept] = s
-                kept += 1
-        runners = kept
+                running[still] = s
+                still += 1
+        runners = still
         if q < 0:
             deepest_shared[row] = -1
         else:
+            # Compare with the previous request q and the closest one p, then apply the rules in order.
             m = end[leaf[q]]
             m_full = m // block * block
             L = end[lca(path, above, level, end, node, leaf[q])]
             previous[row] = q
             shared[row] = L
             if deepest_row[row] < 0:
-                deepest_row[row] = q  # nothing shared with any: the latest of equals
+                deepest_row[row] = q  # it shares nothing with any of them: take the latest
             p = deepest_row[row]
             deep = deepest_shared[row]
             if n == end[leaf[p]] and deep >= n_full - tol:
@@ -231,7 +246,7 @@ def _classify(
                 or _marked(path, above, end, owner, mark, current, node)
             ):
                 kind = _REWIND
-                # A runner s that extends some o ≠ q either covers this prompt too, or shares the mark of o with it.
+                # A fork if a running request s extends q, covers this prompt, or passes the same mark of some o ≠ q.
                 for i in range(runners):
                     s = running[i]
                     meet = lca(path, above, level, end, node, leaf[s])
@@ -253,6 +268,7 @@ def _classify(
             else:
                 kind = _EDIT
             code[row] = kind
+        # Mark the highest node at which this prompt is complete except for the tolerance.
         if n > 0:
             complete = max(1, n_full - tol)
             at = node
@@ -262,6 +278,7 @@ def _classify(
             if owner[p] != current or mark[p] > end[at]:
                 owner[p] = current
                 mark[p] = end[at]
+        # Only a request with known times can be running later.
         if not (np.isnan(arrival[row]) or np.isnan(duration[row])):
             running[runners] = row
             runners += 1

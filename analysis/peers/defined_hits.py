@@ -1,4 +1,4 @@
-"""Hits of every request as another tool or an engine counts them (`--definition`)."""
+"""Hits of every request as another tool or an engine counts them (`Question.definition`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def defined_hits(warehouse: Warehouse, question: Question, capacity_tokens: int 
     """(hit tokens with an unbounded cache, hit tokens at the capacity), int64[r] each, under the question's definition.
 
     Raises:
-        BadQuestion: the definition does not answer this dataset or this capacity.
+        BadQuestion: the definition has no answer for this dataset or this capacity.
     """
     named = engine_of(question.definition)
     block = warehouse.prepare(question).block_size
@@ -49,10 +49,10 @@ def _engine(
         outcomes = outcomes_of(paths, engine, capacities, version)
     except ValueError as error:
         raise BadQuestion(str(error)) from None
-    told = []
+    hits = []
     for outcome in outcomes:
         hit = np.zeros(len(warehouse.loaded().leaf), np.int64)
         hit[paths.row] = outcome.hit_blocks * paths.block_tokens
-        told.append(hit)
-    # an engine may keep at a capacity what it would have dropped with more room: its order differs from LRU
-    return np.maximum(told[0], told[-1]), told[-1]
+        hits.append(hit)
+    # An engine's eviction order is not LRU, so a smaller cache may keep a block that a larger one evicts.
+    return np.maximum(hits[0], hits[-1]), hits[-1]

@@ -1,4 +1,4 @@
-"""The capacity curve as an engine would draw it: `--definition vllm | sglang` over a dataset."""
+"""The capacity curve of a dataset as the block manager of vLLM or SGLang would produce it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def engine_paths(warehouse: Warehouse, question: Question) -> BlockPaths:
 
     prepared = warehouse.prepare(question)
     if not prepared.order_known:
-        warehouse.need_times(prepared, "what an engine keeps")
+        warehouse.need_times(prepared, "the set of blocks that an engine keeps")
     loaded, arrived = warehouse.loaded(), warehouse.arrived(question.arrivals)
     r = loaded.requests
     output = r["output_tokens"].fill_null(r["output_tokens_estimate"]).fill_null(-1).to_numpy()
@@ -60,21 +60,21 @@ def engine_curve(
     axis: str = "all",
     version: str | None = None,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Hits per capacity and group, as the block manager of `engine` would serve them.
+    """Hits per capacity and group if the block manager of `engine` had served the requests.
 
-    The whole trace is replayed; window and filters choose which requests count. A capacity is what requests can use:
-    vLLM's null block is not in it.
+    The whole trace is replayed; window and filters choose which requests are counted. A capacity is what requests can
+    use: it excludes vLLM's null block.
 
     Args:
-        warehouse, question: the dataset and the choices of the question.
+        warehouse, question: the dataset and the question.
         engine: vllm | sglang.
         capacities_blocks: blocks (SGLang: pages) of the question's block size.
         axis: an axis of the design, or "all".
         version: vLLM's free-queue order (analysis.peers.engines.vllm.VERSIONS), None for the newest.
 
     Returns:
-        A frame of CURVE_SCHEMA, and what to print with it (engine, version, method and reason per capacity, replies
-        unknown).
+        A frame of CURVE_SCHEMA, and the details to print with it: engine, version, method and reason per capacity,
+        number of unknown replies.
 
     Raises:
         BadQuestion: unknown engine or axis, an impossible capacity or block size.
@@ -146,15 +146,15 @@ def outcomes_of(paths: BlockPaths, engine: str, capacities: list[int], version: 
 
 
 def ample_blocks(paths: BlockPaths) -> int:
-    """A capacity in blocks in which nothing is ever evicted, whatever the engine: every block of every request."""
+    """A capacity in blocks at which no engine ever evicts: it holds every block of every request."""
     return int(paths.distinct_blocks + paths.slots.sum()) + 2
 
 
 def engine_grid(paths: BlockPaths) -> list[int]:
-    """Log-spaced capacities in blocks, two an octave: from the largest request to where vLLM's curve is flat.
+    """Log-spaced capacities in blocks, two per octave: from about the largest request to where vLLM's curve is flat.
 
-    Below the largest request a log step at a time down to one block would only count what cannot run, so the grid
-    starts at a quarter of it. Each point of SGLang is a replay of the whole trace.
+    The grid starts at a quarter of the largest request, because at smaller capacities most requests cannot run. Each
+    point of SGLang's curve is a replay of the whole trace.
     """
     from analysis.kernel.sorted_runs import capacity_grid
     from analysis.peers.engines.vllm import stack_distances
@@ -169,7 +169,7 @@ def engine_grid(paths: BlockPaths) -> list[int]:
 def engine_points(
     warehouse: Warehouse, question: Question, axis: str, capacity_blocks: list[int] | None
 ) -> pl.DataFrame:
-    """The curve of the engine that the question's definition names; without capacities at `engine_grid`.
+    """The curve of the engine that the question's definition names; without capacities, at those of `engine_grid`.
 
     Raises:
         BadQuestion: see `engine_curve`.
@@ -184,7 +184,8 @@ def engine_points(
 def engine_ceiling(
     warehouse: Warehouse, question: Question, axes: tuple[str, ...] = ()
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """Axis ("all" among them) -> group -> ceiling and ceiling_hit_tokens, where the engine never has to evict."""
+    """Axis (including "all") -> group -> ceiling and ceiling_hit_tokens, for a cache in which the engine never
+    evicts."""
     ample = ample_blocks(engine_paths(warehouse, question))
     return {
         axis: {
@@ -196,7 +197,8 @@ def engine_ceiling(
 
 
 def replies_unknown(warehouse: Warehouse) -> dict[str, int]:
-    """How many requests have a reply of unknown content, and of unknown length: what an engine's curve cannot know."""
+    """Number of requests whose reply has unknown content, and unknown length: an engine's curve cannot count its
+    reuse."""
     r = warehouse.loaded().requests
     known = r.filter(pl.col("prefix_id").is_not_null())
     length = pl.coalesce("output_tokens", "output_tokens_estimate")

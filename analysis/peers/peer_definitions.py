@@ -1,10 +1,10 @@
 """Hit rates as other tools define them, to compare with what they print.
 
-kvcache-simulator: token-weighted over the last half of the requests; a partial last block is a block like others, hits
-if its id repeats (weighing its tokens) and takes a place in the cache. It evicts leaves only, least recent first, and
-never those of the prompt that it is inserting which were there before; that is the LRU order of the curve, but for
-prompts with more blocks than the cache (`simulated_hits`). AIPerf analyze-trace: the unweighted mean over requests of
-blocks / blocks, unbounded, partial blocks counted.
+kvcache-simulator: token-weighted over the last half of the requests. A partial last block is a block like others: it
+hits if its id repeats (with the weight of its tokens) and takes a place in the cache. It evicts only leaves, the least
+recent first, but never blocks of the inserted prompt that were cached before. That is the LRU order of the curve,
+except for prompts with more blocks than the cache (`simulated_hits`). AIPerf analyze-trace: the unweighted mean over
+requests of hit blocks / blocks, in an unbounded cache, counting partial blocks.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ class Units(NamedTuple):
 
 
 def units_of(warehouse: Warehouse, question: Question) -> Units:
-    """Reuse in the block ids of our Mooncake export, which is what those tools read.
+    """Reuse counted in the block ids of our Mooncake export, which those tools read.
 
-    A partial last block has an id there: one for each node where prompts end, so it hits only where a whole prompt is
-    repeated. The ids of ceil formats are those of the trace; floor formats (Weka) and text have none of their own.
+    There a partial last block has an id, one for each node where prompts end, so it hits only if a whole prompt is
+    repeated. Formats that round the number of blocks up bring ids for partial blocks; formats that round down (Weka)
+    and text do not.
     """
     loaded = warehouse.loaded()
     block = warehouse.prepare(question).block_size
@@ -77,10 +78,11 @@ def _tokens(units: Units, hit: NDArray[np.int64], block: int, request: NDArray[n
 def simulated_hits(units: Units, capacity: int) -> NDArray[np.int64]:
     """Blocks of each request that kvcache-simulator 0.1.3 finds in a cache of `capacity` blocks: int64[r].
 
-    A prompt with more blocks than the cache is inserted from its head until all others are evicted; the next block then
-    evicts the one that was just put (only blocks that were there before the request are protected), finds its parent
-    gone and insertion stops (`simulate_trie_policy`). So one block less than fits is left, and that place stays
-    free until a request brings a block that is not there: until then the cache is an LRU cache of `capacity` - 1.
+    A prompt with more blocks than the cache is inserted from its head until all other blocks are evicted. The next
+    block then evicts the block inserted just before it (only blocks cached before the request are protected), its
+    parent is gone, and insertion stops (`simulate_trie_policy`). One place stays empty until a request brings a block
+    that is not
+    cached: until then the cache behaves like an LRU cache of `capacity` - 1.
     """
     rank = np.empty(units.order.size, np.int64)
     rank[units.order] = np.arange(units.order.size)
@@ -92,7 +94,8 @@ def simulated_hits(units: Units, capacity: int) -> NDArray[np.int64]:
 def _simulated(order: Any, first: Any, blocks: Any, distance: Any, total: Any, capacity: Any) -> Any:
     """The loop of `simulated_hits`; runs `first[k]` to `first[k + 1]` are those of the k-th request to arrive."""
     out = np.zeros(total.size, np.int64)
-    free = 0  # places that an overlong prompt left empty
+    free = 0  # places that a prompt larger than the cache left empty
+    # Per request: sum its hits at the usable capacity, then see whether it leaves or fills the empty place.
     for k in range(order.size):
         row = order[k]
         hit = 0
@@ -107,7 +110,7 @@ def _simulated(order: Any, first: Any, blocks: Any, distance: Any, total: Any, c
 
 
 def peer_ceiling(warehouse: Warehouse, question: Question) -> dict[str, Any]:
-    """The unbounded hit rate under the peer's definition: replaces `ceiling` and its tokens."""
+    """The unbounded hit rate under the peer's definition, in place of `ceiling` and its tokens."""
     units = units_of(warehouse, question)
     block = warehouse.prepare(question).block_size
     rows = np.flatnonzero(units.counts & (units.total > 0))
@@ -122,7 +125,7 @@ def peer_curve(warehouse: Warehouse, question: Question, capacity_blocks: list[i
     """The LRU curve under the peer's definition.
 
     Raises:
-        BadQuestion: for aiperf, which knows no capacity.
+        BadQuestion: for aiperf, which has no capacity.
     """
     if question.definition == "aiperf":
         raise BadQuestion("aiperf knows no capacity: it answers `report`", "definition", ["tracetower"])

@@ -1,4 +1,5 @@
-"""The workload as distributions, without ids or text: made, read back, compared, set beside what was made from it.
+"""The workload as distributions, without ids or text. Makes, reads and compares profiles, and checks synthetic
+workloads.
 
 In: an opened dataset, or a profile from elsewhere. Out: the document of profile_schema.json.
 """

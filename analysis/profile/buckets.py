@@ -1,4 +1,4 @@
-"""ISL/OSL/prefix buckets for planners that take scalars: one mean hides that there are short and long requests."""
+"""ISL/OSL/prefix buckets for planners that take scalars, because one mean hides that requests are short and long."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def buckets(
     Args:
         inputs: float[n], input tokens; NaN unknown (left out).
         outputs: float[n], output tokens; NaN unknown.
-        cached: float[n], input tokens an unbounded cache would hold; NaN unknown.
-        most: at most so many buckets; fewer where inputs take fewer values.
+        cached: float[n], input tokens that an unbounded cache would hold; NaN unknown.
+        most: the largest number of buckets; there are fewer if inputs have fewer distinct values.
 
     Returns:
         Ascending buckets: weight (share of requests, adding up to 1), from and to (input tokens), isl, osl and prefix

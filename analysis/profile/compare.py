@@ -1,7 +1,7 @@
-"""Two workloads side by side: figures, differences with intervals, and what makes them hard to compare.
+"""Compares two workloads: figures, differences with intervals, and warnings where the comparison is doubtful.
 
-Each side is a dataset or a profile. Intervals of the two sides come from resampling their top-level sessions, as in
-profiles; that of the difference from both, taken as independent.
+Each side is a dataset or a profile. The intervals of each side come from resampling its top-level sessions, as in
+profiles. The interval of a difference combines both, assuming that the sides are independent.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from analysis.profile.targets import FIGURES, QUANTITIES
 from analysis.store.warehouse import Warehouse
 
 DURATION_RATIO = 2.0
-"""Traces whose durations differ by more are warned about."""
+"""A warning is given if durations differ by more than this factor."""
 
 MEANING = {
     "difference": "b - a",
@@ -23,14 +23,14 @@ MEANING = {
 }
 
 COVERAGE_DIFFERENCE = 0.05
-"""Shares of known figures that differ by more are warned about."""
+"""A warning is given if the shares of requests with a known figure differ by more than this."""
 
 
 def profile_of(side: Warehouse | dict[str, Any], block_size: int | None, arrivals: str) -> dict[str, Any]:
     """The profile of one side.
 
     Raises:
-        BadQuestion: for a block size or arrival model that makes no sense for a dataset.
+        BadQuestion: a block size or arrival model that does not fit the dataset.
     """
     return side if isinstance(side, dict) else profile(side, block_size, arrivals)
 
@@ -38,8 +38,8 @@ def profile_of(side: Warehouse | dict[str, Any], block_size: int | None, arrival
 def compare(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
     """Definition, rows (metric, a, b, difference, interval) and warnings of two profiles.
 
-    `difference` is b − a; `interval` its 95 % interval, None where one side has none. An interval that does not hold 0
-    is a difference that resampling sessions does not explain.
+    `difference` is b − a; `interval` its 95 % interval, None if one side has none. If the interval does not contain 0,
+    chance in the choice of sessions does not explain the difference.
     """
     rows = [_row(name, a["overall"][name], b["overall"][name])
             for name in ("requests", "sessions", "main_sessions", "context_max_tokens")]  # fmt: skip
@@ -115,10 +115,10 @@ def _row(
 
 
 def _difference(a: float, b: float, around_a: list[float], around_b: list[float]) -> list[float]:
-    """Interval of b − a from the intervals of both: their half widths add up as squares (independent samples).
+    """Interval of b − a from the intervals of both: the squares of their half widths add up (independent samples).
 
     The method of variance estimates recovery (Zou and Donner, "Construction of confidence limits about effect measures:
-    a general approach", 2008), which keeps intervals that are not symmetric.
+    a general approach", 2008), which also handles asymmetric intervals.
     """
     low = ((b - around_b[0]) ** 2 + (around_a[1] - a) ** 2) ** 0.5
     high = ((around_b[1] - b) ** 2 + (a - around_a[0]) ** 2) ** 0.5
@@ -126,7 +126,7 @@ def _difference(a: float, b: float, around_a: list[float], around_b: list[float]
 
 
 def warnings(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
-    """What is not alike in how the two were made."""
+    """Warnings about differences in how the two profiles were made."""
     found = []
     one, two = a["definition"], b["definition"]
     for name, why in (

@@ -1,4 +1,4 @@
-"""Sessions that the end of a trace cuts: of those that start late only what is quick is seen."""
+"""Sessions cut by the end of the trace: sessions that start late show only their short gaps."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import polars as pl
 from numpy.typing import NDArray
 
 SAMPLE = 1000
-"""At most so many examples of an event, or of sessions, spread evenly over all."""
+"""The most examples of an event, or of sessions; they are spread evenly over all of them."""
 
 TRIGGERS = ("unknown", "tool", "user")
 
 CENSORED = 0.05
-"""Share of the variance of gaps (of their ranks) that the end of the trace explains, above which it cuts sessions."""
+"""The trace's end counts as cutting sessions if it explains more than this share of the variance of the gaps' ranks."""
 
 MOST_WAITS = 8192
-"""At most so many gaps are published one by one."""
+"""The most gaps that are published one by one."""
 
 
 def cut_by_the_end(frame: pl.DataFrame) -> bool:
-    """Whether gaps of top-level sessions depend on the time that is left, a turn that is to come, to the trace's end.
+    """Whether the gaps of top-level sessions depend on the time per remaining turn until the end of the trace.
 
-    Of a session that starts late in a short trace only what is quick is seen: the share of the variance of gaps that
-    quarters of the time left explain, inside strata and thirds of a session.
+    A session that starts late in a short trace shows only its short gaps. The test: how much of the variance of gaps do
+    quarters of the remaining time explain, inside strata and thirds of a session?
     """
     last = pl.col("t").max().over("s")
     end = pl.coalesce("end_s", "arrival_s").shift(1).over("s", order_by="t")
@@ -39,12 +39,12 @@ def cut_by_the_end(frame: pl.DataFrame) -> bool:
             between += here.size * float(here.mean() - 0.5) ** 2
             cells += 1
         total += part.height
-    # ranks between 0 and 1 have a variance of 1/12; by chance alone each cell explains one gap's share
+    # ranks between 0 and 1 have a variance of 1/12; by chance alone each cell explains the share of one gap
     return total > 0 and 12 * between / total >= max(CENSORED, 3 * cells / total)
 
 
 def waits_of(rows: pl.DataFrame) -> list[list[list[float]]] | None:
-    """Of each session, in the order in which they start, [gap, trigger] turn by turn; None where that is too much."""
+    """[gap, trigger] of each turn of each session, in order of their starts; None if there are too many gaps."""
     later = rows.filter(pl.col("t") > 0)
     if later.is_empty() or later.height > MOST_WAITS or later["gap_s"].null_count():
         return None
@@ -59,7 +59,7 @@ def waits_of(rows: pl.DataFrame) -> list[list[list[float]]] | None:
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ranks between 0 and 1."""
+    """The values' ranks, scaled to between 0 and 1."""
     out = np.empty(values.size)
     out[np.argsort(values, kind="stable")] = (np.arange(values.size) + 0.5) / values.size
     return out

@@ -1,4 +1,4 @@
-"""A quantity as a profile publishes it: mean and quantiles with intervals, a fitted distribution with its error."""
+"""A quantity as a profile publishes it: mean and quantiles with intervals, and a fitted distribution with its error."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _NORMAL = NormalDist()
 
 
 def describe(values: NDArray[Any], session: NDArray[Any], seed: int = 0) -> dict[str, Any] | None:
-    """Figures of a sample; None where there is none.
+    """Figures of a sample; None if it is empty.
 
     Args:
         values: float[n]; NaN is unknown and left out.
-        session: int[n], dense codes of what the sample is drawn by: intervals come from resampling whole sessions.
+        session: int[n], dense session codes: intervals come from resampling whole sessions.
         seed: of the resampling.
 
     Returns:
@@ -89,10 +89,10 @@ def _bootstrap(values: Any, session: Any, sessions: Any, replicates: Any, quanti
 
 
 def fit(ordered: NDArray[np.float64]) -> dict[str, Any]:
-    """The family that is nearest to a sorted sample: constant, lognormal, exponential or normal.
+    """The distribution nearest to a sorted sample: constant, lognormal, exponential or normal.
 
-    Moments (of the logarithm for lognormal) give the parameters; `error` is the Kolmogorov-Smirnov distance, so 0.05
-    means that no share of the sample is off by more than five points.
+    The parameters come from moments (of the logarithm for lognormal). `error` is the Kolmogorov-Smirnov distance: 0.05
+    means that no share of the sample is off by more than five percentage points.
     """
     mean, deviation = float(ordered.mean()), float(ordered.std())
     if deviation == 0:
@@ -128,10 +128,10 @@ def _distance(ordered: NDArray[np.float64], cdf: Any) -> float:
 
 
 def grid(values: NDArray[Any]) -> list[float] | None:
-    """The quantile function of a sample at `LEVELS`; None without one.
+    """The quantile function of a sample at `LEVELS`; None for an empty sample.
 
-    Values of the sample only (the inverted distribution function): nothing is made up between the values of a small
-    sample with a long tail, and the function's mean stays the sample's.
+    It contains only values of the sample (the inverted distribution function). It does not interpolate between the
+    values of a small sample with a long tail, so its mean stays that of the sample.
     """
     numbers = np.asarray(values, np.float64)
     numbers = numbers[~np.isnan(numbers)]
@@ -141,14 +141,14 @@ def grid(values: NDArray[Any]) -> list[float] | None:
 
 
 def normal_scores(values: NDArray[Any]) -> NDArray[np.float64]:
-    """What a standard normal would have at the ranks of the values, ties in their order."""
+    """The standard normal quantiles at the ranks of the values; ties keep their order."""
     rank = np.empty(values.size)
     rank[np.argsort(values, kind="stable")] = np.arange(values.size) + 0.5
     return np.array([_NORMAL.inv_cdf(p) for p in rank / max(1, values.size)])
 
 
 def persistence(values: NDArray[Any], session: NDArray[Any]) -> float:
-    """How alike the values of one session are: correlation of the normal scores of pairs of one session, 0 to 0.95."""
+    """Correlation inside sessions: of the normal scores of pairs of values of one session, 0 to 0.95."""
     numbers = np.asarray(values, np.float64)
     known = ~np.isnan(numbers)
     numbers = numbers[known]

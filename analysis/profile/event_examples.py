@@ -1,4 +1,4 @@
-"""Transitions of sessions that are no append, by the length they happen at, with examples as numbers."""
+"""Transitions other than append, by the prompt length at which they happen, with numeric examples."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from analysis.profile.cut_sessions import SAMPLE
 
 LENGTH_EDGES = tuple(1000 * k for k in (0, 8, 16, 32, 64, 96, 112, 128, 144, 160, 176, 192, 224, 256, 512, 1024))
-"""Bands of the previous prompt's length with event shares of their own: the least length in each, in tokens."""
+"""Lower edges of the bands of previous prompt length, in tokens; each band has its own event shares."""
 
 
 def events(rest: pl.DataFrame, later: pl.DataFrame, native: int) -> list[dict[str, Any]]:
-    """Each kind of transition that is no append: its share by length of the previous prompt, and examples.
+    """For each transition other than append: its share by length of the previous prompt, and examples.
 
-    An example is [prompt / previous prompt, shared with the deepest earlier prompt / prompt, turns back to that one];
-    what shares all but a partial block shares 1.
+    An example is [prompt / previous prompt, tokens shared with the closest earlier prompt / prompt, turns back to that
+    one]. A prompt that shares everything except a partial block counts as sharing 1.
     """
     edges = np.array(LENGTH_EDGES, np.float64)
 
@@ -44,7 +44,7 @@ def events(rest: pl.DataFrame, later: pl.DataFrame, native: int) -> list[dict[st
 
 
 def sample(rows: pl.DataFrame, by: str) -> list[list[float]]:
-    """At most `SAMPLE` rows, spread evenly over all when sorted by `by`; `rank` only sorts."""
+    """At most `SAMPLE` rows, spread evenly over all rows in the order of `by`; `rank` breaks ties."""
     ordered = rows.sort(by, *[c for c in rows.columns if c != by])
     count = min(SAMPLE, ordered.height)
     at = ((np.arange(count) + 0.5) * ordered.height / max(1, count)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Whose prompt the first prompt of a session shares with, how far, and how long after."""
+"""What the first prompt of a session shares: with whose prompt, how many tokens, and how much later."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from traces.tree.compiled import njit
 
 
 def with_first_prompts(frame: pl.DataFrame, runs: pl.DataFrame, tree: Tree, block: int, anchored: bool) -> pl.DataFrame:
-    """Beside each session's first request what `Shared` of a synthetic workload is made of.
+    """Adds to each session's first request the columns from which `Shared` of a synthetic workload is made.
 
     Args:
         frame: requests with s (session code), t (turn from 0), at (row), depth, family, arrival_s and prefix_id.
@@ -22,21 +22,25 @@ def with_first_prompts(frame: pl.DataFrame, runs: pl.DataFrame, tree: Tree, bloc
         anchored: whether times across sessions are known.
 
     Returns:
-        The frame with rank (of the session's start in its level), whose (0 nobody's, 1 the family's, 2 another
-        session's prompt it shares most with), first_kept and first_from (tokens shared with it, and of those what
-        others touched since), first_lag (sessions back that one started), first_age (seconds since it was touched),
-        first_over (1 where its session had ended), first_met (earlier sessions of the level that start with as much),
-        first_own (its number among those of the level), first_of (the number of the first one that starts with what it
-        shares, its own where it shares nothing).
+        The frame with these columns:
+        rank: of the session's start in its level.
+        whose: whose prompt it shares most with: 0 nobody's, 1 its family's, 2 another session's.
+        first_kept, first_from: tokens shared with that prompt, and how many of them other requests touched since.
+        first_lag: how many sessions earlier that session started.
+        first_age: seconds since the shared tokens were touched.
+        first_over: 1 if that session had ended.
+        first_met: earlier sessions of the level that start with the same shared tokens.
+        first_own: the session's number in its level.
+        first_of: the number of the first session that starts with the shared tokens; its own if it shares nothing.
     """
     return _with_first_met(_with_first_share(frame, runs, block, anchored), tree)
 
 
 def _with_first_share(frame: pl.DataFrame, runs: pl.DataFrame, block: int, anchored: bool) -> pl.DataFrame:
-    """Beside each session's first request: whose prompt it shares most with (family 1, others 2, nobody 0), how far.
+    """Adds to each session's first request whose prompt it shares most with, and how many tokens (see `first_prompts`).
 
-    Also how many sessions back that one started, how long ago it was touched, whether it was over by then, and how much
-    of it somebody else has touched since.
+    Also: how many sessions earlier that session started, how long ago it was touched, whether it had ended, and how
+    many of the shared tokens other requests have touched since.
     """
     first = frame.filter(pl.col("t") == 0).select("at")
     ends = runs.select(at=pl.col("request").cast(pl.Int64), end=(pl.col("start_block") + pl.col("blocks")) * block,
@@ -73,7 +77,8 @@ def _with_first_share(frame: pl.DataFrame, runs: pl.DataFrame, block: int, ancho
 
 
 def _with_first_met(frame: pl.DataFrame, tree: Tree) -> pl.DataFrame:
-    """Beside each session's first request: how many earlier ones of its level start with what it shares, and who."""
+    """Adds to each session's first request how many earlier ones of its level start with its shared tokens, and
+    which."""
     starts = frame.filter((pl.col("t") == 0) & pl.col("prefix_id").is_not_null()).sort("rank")
     numbers = ("first_met", "first_own", "first_of")
     parts = [pl.DataFrame(schema={"at": pl.Int64} | dict.fromkeys(numbers, pl.Int64))]
@@ -89,7 +94,8 @@ def _with_first_met(frame: pl.DataFrame, tree: Tree) -> pl.DataFrame:
 
 @njit(cache=True)
 def _met(parent: Any, start: Any, leaf: Any, kept: Any) -> Any:
-    """Per prompt, how many before it pass through the node that holds its last kept token, and the first that does."""
+    """Per prompt: how many earlier prompts pass through the node of its last shared token, and the first one that
+    does."""
     through, began = np.zeros(parent.size, np.int64), np.full(parent.size, -1)
     out, first = np.zeros(leaf.size, np.int64), np.arange(leaf.size)
     for i in range(leaf.size):

@@ -1,8 +1,8 @@
-"""What a profile says of whole sessions, so that sessions like them can be made (traces.synth.workload).
+"""The part of a profile from which similar sessions can be generated (traces.synth.workload).
 
-Sessions fall into strata: top-level or sub-agent, model, agent, trajectory type, and how many turns they have. Of each
-stratum the profile tells quantile functions and how alike the turns of one session are; of what is not an append, a
-sample of numbers. All of it is lengths, times and shares.
+Sessions fall into strata: top-level or sub-agent, model, agent, trajectory type, and number of turns. For each stratum
+the profile has quantile functions and the correlation of turns inside a session, and for transitions other than append
+a sample of numbers. It contains only lengths, times and shares.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from analysis.profile.whole_sessions import are_few, whole_sessions, with_agents
 from traces.dataset.layout import Tree
 
 TURN_EDGES = (1, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513)
-"""Strata by number of turns: the least number in each."""
+"""Lower edges of the strata by number of turns."""
 
 BAND_EDGES = (1, 2, 8, 32, 128)
-"""Bands of turns with a growth of their own: the least turn (from 0) in each."""
+"""Lower edges (turns from 0) of the bands of turns; each band has its own growth."""
 
 ORDER = 10_000
-"""At most so many strata of sessions in their order, spread evenly over all."""
+"""The most entries of the sequence of strata in order of session starts, spread evenly over all sessions."""
 
 
 def generator(rows: pl.DataFrame, runs: pl.DataFrame, tree: Tree, block: int, anchored: bool) -> dict[str, Any]:
@@ -82,21 +82,22 @@ def generator(rows: pl.DataFrame, runs: pl.DataFrame, tree: Tree, block: int, an
 
 
 def _with_previous(frame: pl.DataFrame, n: NDArray[np.float64]) -> pl.DataFrame:
-    """Beside each request: the previous prompt's length and, of the deepest earlier one, its length and turns back."""
+    """Adds to each request the previous prompt's length, and the closest earlier prompt's length and turns back."""
     turn = frame["t"].to_numpy()
     previous = frame["previous_row"].fill_null(-1).to_numpy().astype(np.int64)
     deepest = frame["deepest_row"].fill_null(-1).to_numpy().astype(np.int64)
     has = previous >= 0
     known = pl.Series(np.where(has, n[np.maximum(previous, 0)], np.nan), nan_to_null=True)
     return frame.with_columns(
-        m=pl.coalesce(known, pl.col("n").shift(1).over("s", order_by="t")),  # lengths alone have no previous prompt
+        # if only lengths are known, no previous prompt is
+        m=pl.coalesce(known, pl.col("n").shift(1).over("s", order_by="t")),
         lag=pl.Series(np.where(deepest >= 0, turn - turn[np.maximum(deepest, 0)], 1)),
         kept=pl.Series(np.where(deepest >= 0, frame["deepest_shared_tokens"].fill_null(0).to_numpy(), 0)),
     )
 
 
 def _sessions(frame: pl.DataFrame) -> pl.DataFrame:
-    """One row a session: its stratum."""
+    """One row per session: its stratum."""
     found = frame.group_by("s").agg(
         level=(pl.col("depth").first() > 0).cast(pl.Int64), model=pl.col("model").mode().sort().first(),
         agent=pl.col("agent").first(), trajectory_type=pl.col("trajectory_type").first(), turns=pl.len().cast(pl.Int64),
@@ -109,7 +110,7 @@ def _sessions(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_agents(sessions: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
-    """Beside each session: how many sub-agents it started, and how long after its spawning request's end it began."""
+    """Adds to each session how many sub-agents it started, and how long after its spawning request's end it began."""
     first = frame.filter(pl.col("t") == 0)
     agents = first.filter(pl.col("parent_session_id").is_not_null()).group_by("parent_session_id").len("agents")
     ends = frame.select(
@@ -125,7 +126,7 @@ def _with_agents(sessions: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _spread(values: pl.Series, most: int = SAMPLE, ordered: bool = False) -> list[int]:
-    """At most `most` of the values, ascending (`ordered`: as they come), spread evenly over all."""
+    """At most `most` of the values, spread evenly over all; ascending, or in the given order if `ordered`."""
     chosen = (values if ordered else values.sort()).to_numpy()
     count = min(most, chosen.size)
     return [int(v) for v in chosen[((np.arange(count) + 0.5) * chosen.size / max(1, count)).astype(np.int64)]]
@@ -143,7 +144,7 @@ def _stratum(
 ) -> dict[str, Any]:
     s = rows["s"].to_numpy()
     first, later = rows.filter(pl.col("t") == 0), rows.filter(pl.col("t") > 0)
-    # of lengths alone no transition is known: what grows is taken for an append
+    # if only lengths are known, transitions are not: a prompt that grows is taken as an append
     grows = (pl.col("transition").fill_null("append") == "append") & (pl.col("n") > pl.col("m"))
     append, rest = later.filter(grows), later.filter(~grows.fill_null(False))
     growth = (append["n"] - append["m"]).to_numpy()
@@ -152,7 +153,7 @@ def _stratum(
     gap = _floats(rows, "gap_s")
     trigger = rows["trigger"].fill_null("unknown")
     reasoning = _floats(rows, "reasoning_tokens") / np.where(output > 0, output, np.nan)
-    told = waits_of(rows) if cut and not key["level"] else None
+    waits = waits_of(rows) if cut and not key["level"] else None
     whole = whole_sessions(rows) if few else None
     share = [
         "rank",
@@ -185,7 +186,7 @@ def _stratum(
         "first_triggers": _triggers(first),
         "gap_s": _gaps(_floats(rows, "n"), gap, trigger.to_numpy()),
         "gap_persistence": persistence(gap, s),
-        **({} if told is None else {"waits": told}),
+        **({} if waits is None else {"waits": waits}),
         **({} if whole is None else {"sessions": whole}),
         "known_times": _share(rows.group_by("s").agg(pl.col("arrival_s").is_not_null().any())["arrival_s"]),
         "durations": _durations(rows, output),
@@ -199,10 +200,10 @@ def _stratum(
 
 
 def _by_turns(growth: NDArray[np.float64], s: NDArray[Any], sessions: pl.DataFrame, alike: float) -> float:
-    """How what a session's turns have in common in their growth goes with its number of turns: -1 to 1.
+    """Correlation, -1 to 1, between a session's number of turns and the growth that its turns have in common.
 
-    The correlation of the normal scores of turns with the mean scores of growth, freed from what single turns add to
-    those means.
+    It is the correlation of the normal scores of the number of turns with the mean scores of growth, corrected for the
+    part of those means that comes from single turns.
     """
     who, place = np.unique(s, return_inverse=True)
     if alike <= 0 or who.size < 3:
@@ -216,7 +217,7 @@ def _by_turns(growth: NDArray[np.float64], s: NDArray[Any], sessions: pl.DataFra
 
 
 def _share(chosen: pl.Series) -> float:
-    """Share of true values; 0 of none."""
+    """Share of true values; 0 if there are no values."""
     return int(chosen.sum()) / chosen.len() if chosen.len() else 0.0
 
 
@@ -226,7 +227,7 @@ def _triggers(rows: pl.DataFrame) -> dict[str, float]:
 
 
 def _whole(figure: Any, values: NDArray[np.float64]) -> int | None:
-    """A figure of the known values as a whole number; None where none is known."""
+    """A figure of the known values as an integer; None if none is known."""
     return None if np.isnan(values).all() else int(figure(values))
 
 
@@ -244,13 +245,13 @@ def _floats(rows: pl.DataFrame, name: str) -> NDArray[np.float64]:
 
 
 def _bands(append: pl.DataFrame, growth: NDArray[np.float64]) -> list[list[float] | None]:
-    """Growth of appends by band of turns; None where a band has none."""
+    """Growth of appends by band of turns; None for a band without appends."""
     band = np.searchsorted(np.array(BAND_EDGES), append["t"].to_numpy(), side="right") - 1
     return [grid(growth[band == b]) for b in range(len(BAND_EDGES))]
 
 
 def _durations(rows: pl.DataFrame, output: NDArray[np.float64]) -> dict[str, Any] | None:
-    """Durations by quarter of the output length; None where they are unknown."""
+    """Durations by quarter of the output length; None if they are unknown."""
     duration = _floats(rows, "duration_s")
     known = ~np.isnan(duration)
     if not known.any():

@@ -15,7 +15,7 @@ from traces.dataset.published_names import KNOWN_STOPS
 
 
 def group_figures(rows: pl.DataFrame, hits: dict[str, Any]) -> dict[str, Any]:
-    """Figures of the requests in `rows` (facts with family and depth beside them).
+    """Figures of the requests in `rows` (facts with the additional columns family and depth).
 
     Args:
         rows: facts of the group.
@@ -73,7 +73,8 @@ def group_figures(rows: pl.DataFrame, hits: dict[str, Any]) -> dict[str, Any]:
 
 
 def _added(rows: pl.DataFrame) -> NDArray[np.float64]:
-    """What an append adds behind the previous prompt and its whole answer, where it adds anything; NaN elsewhere."""
+    """Tokens that an append adds after the previous prompt and its whole answer; NaN if it adds none or is no
+    append."""
     found = (
         _floats(rows, "prefix_tokens")
         - _floats(rows, "previous_prefix_tokens")
@@ -106,7 +107,7 @@ def _shares(values: pl.Series) -> dict[str, float]:
 
 
 def stop_reasons(rows: pl.DataFrame) -> dict[str, float]:
-    """Share of each stop reason among the known ones; those that could hold text are called other."""
+    """Share of each stop reason among the known ones; those that could contain text are called other."""
     stop = rows["stop_reason"].drop_nulls()
     named = pl.Series("stop_reason", [s if s in KNOWN_STOPS else "other" for s in stop.to_list()], dtype=pl.String)
     return _shares(named)

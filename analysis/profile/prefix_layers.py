@@ -1,4 +1,4 @@
-"""What the first prompts of top-level sessions share: with most sessions, with some, with none."""
+"""Layers of the first prompts of top-level sessions: shared with most sessions, with some, with none."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from traces.dataset.layout import Tree
 from traces.tree.compiled import njit
 
 GLOBAL_SHARE = 0.5
-"""What at least this share of first prompts starts with is the global layer."""
+"""The global layer is what at least this share of first prompts starts with."""
 
 
 def prefix_layers(tree: Tree, leaf: NDArray[np.int64], head: NDArray[np.float64]) -> dict[str, Any] | None:
-    """Layers of the first prompts that end at `leaf` (one a top-level session, no -1); None without any.
+    """Layers of the first prompts that end at `leaf` (one per top-level session, no -1); None if there are none.
 
     Returns:
         global (tokens that half of the sessions or more start with), group (figures of the tokens shared with at least
         one other session beyond that), session (figures of the rest), groups (how many different group prefixes),
         zipf_alpha (slope of the logarithm of group sizes over that of their ranks; None below three groups) and head
-        (figures of tools + system where the source tells them).
+        (figures of tools + system if the source gives them).
     """
     if not leaf.size:
         return None
@@ -49,7 +49,7 @@ def prefix_layers(tree: Tree, leaf: NDArray[np.int64], head: NDArray[np.float64]
 
 @njit(cache=True)
 def _through(parent: Any, leaf: Any, nodes: Any) -> Any:
-    """How many of the prompts pass through each node."""
+    """The number of prompts that pass through each node."""
     out = np.zeros(nodes, np.int64)
     for i in range(leaf.size):
         node = leaf[i]
@@ -61,7 +61,7 @@ def _through(parent: Any, leaf: Any, nodes: Any) -> Any:
 
 @njit(cache=True)
 def _deepest_node(parent: Any, through: Any, leaf: Any, least: Any) -> Any:
-    """Per prompt, the deepest node on its path that at least `least` prompts pass; 0 none."""
+    """Per prompt: the deepest node on its path through which at least `least` prompts pass; 0 none."""
     out = np.zeros(leaf.size, np.int64)
     for i in range(leaf.size):
         node = leaf[i]

@@ -1,8 +1,10 @@
-"""The workload profile: everything a planner or load generator asks of a workload, without ids, paths or text.
+"""The workload profile: all that a planner or load generator needs to know about a workload, without ids, paths or
+text.
 
-The document's shape is published in profile_schema.json (JSON Schema 2020-12), `version` counts its changes. Version 2
-adds to version 1 how long ago first prompts met what they share, gaps session by session where the trace cuts them,
-sessions turn by turn where they are few, which sessions start alike, and which share of sessions has times.
+profile_schema.json (JSON Schema 2020-12) publishes the document's shape; `version` counts its changes. Version 2 adds
+to
+version 1: the age of what first prompts share, gaps session by session if the end of the trace cuts sessions, sessions
+turn by turn if there are few, which sessions start alike, and the share of sessions with times.
 """
 
 from __future__ import annotations
@@ -31,13 +33,13 @@ from traces.dataset.published_names import KNOWN_AGENTS
 
 SCHEMA, VERSION = "tracetower.profile", 2
 READABLE = (1, 2)
-"""Versions that are read: later ones only add."""
+"""Versions that can be read: later ones only add fields."""
 
 TTLS_S = (60.0, 300.0, 3600.0)
 SMALLEST_CAPACITY_TOKENS = 1 << 18
 MOST_RESAMPLED = 4096
 SMALLEST_GROUP = 0.01
-"""Groups with less than this share of requests are published together."""
+"""Groups with a smaller share of requests than this are merged."""
 
 _PLAIN_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,79}")
 
@@ -52,7 +54,7 @@ def profile(warehouse: Warehouse, block_size: int | None = None, arrivals: str =
     """Profile a dataset at a block size under an arrival model.
 
     Raises:
-        BadQuestion: for a block size or arrival model that makes no sense here.
+        BadQuestion: a block size or arrival model that does not fit the dataset.
     """
     question = Question(block_size, arrivals)
     prepared = warehouse.prepare(question)
@@ -112,7 +114,7 @@ def _rows(warehouse: Warehouse, prepared: Prepared) -> pl.DataFrame:
 
 
 def _model(name: str | None) -> str:
-    """A model's name without the folders that servers put before it; unknown where it is none."""
+    """A model's name without leading folders, as servers write them; unknown if it is not a name."""
     plain = "" if name is None else name.rsplit("/", 1)[-1]
     return plain if _PLAIN_MODEL.fullmatch(plain) else ("unknown" if name is None else "other")
 
@@ -122,7 +124,7 @@ def _agent(name: str | None) -> str:
 
 
 def _depths(requests: pl.DataFrame) -> NDArray[np.int64]:
-    """Per request: how many sessions are above its own."""
+    """Per request: the number of ancestors of its session."""
     parent = dict(requests.select("session_id", "parent_session_id").unique().rows())
     depth: dict[int | None, int] = {}
     for session in parent:
@@ -135,7 +137,7 @@ def _depths(requests: pl.DataFrame) -> NDArray[np.int64]:
 
 
 def _labels(rows: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """(model, agent, trajectory type, code) by row; small groups together as other. And how many were merged."""
+    """(model, agent, trajectory type, code) by row, with small groups merged as other; and how many were merged."""
     names = rows.select("model", "agent", "trajectory_type").with_columns(
         n=pl.len().over("model", "agent", "trajectory_type")
     )
@@ -153,7 +155,7 @@ def _labels(rows: pl.DataFrame) -> tuple[pl.DataFrame, int]:
 def _hits(
     runs: pl.DataFrame, rows: pl.DataFrame, code: NDArray[np.int64], groups: int, prepared: Prepared, anchored: bool
 ) -> list[dict[str, Any]]:
-    """Hit rates at capacities and TTLs of each group; None where times across sessions are not known."""
+    """Hit rates of each group at capacities and TTLs; None if times across sessions are not known."""
     if not anchored:
         return [{"at_capacity": None, "at_ttl": None} for _ in range(groups)]
     prefix = rows["prefix_tokens"].fill_null(0).to_numpy()
@@ -184,7 +186,7 @@ def _hits(
 
 
 def _with_intervals(hit: dict[str, Any], runs: pl.DataFrame, rows: pl.DataFrame, block: int) -> None:
-    """Add to each rate its 95 % interval, by resampling top-level sessions (groups of them where there are many)."""
+    """Add to each rate its 95 % interval, by resampling top-level sessions (or groups of them if there are many)."""
     family = rows["family"].to_numpy() % MOST_RESAMPLED
     count = int(family.max()) + 1
     group = family[runs["request"].to_numpy()]
@@ -239,7 +241,7 @@ def _warnings(rows: pl.DataFrame, prepared: Prepared, merged: int, native_sizes:
     families = rows["family"].n_unique()
     if families < FEW:
         found.append(
-            f"{families} top-level sessions only: intervals are wide, and what synth needs is told turn by turn "
+            f"{families} top-level sessions only: intervals are wide, and sessions for synth are listed turn by turn "
             "(lengths and times, no text)"
         )
     if rows["output_complete"].eq(False).any():
@@ -248,7 +250,7 @@ def _warnings(rows: pl.DataFrame, prepared: Prepared, merged: int, native_sizes:
 
 
 def _arrivals(rows: pl.DataFrame, anchored: bool) -> dict[str, Any] | None:
-    """Rates, peaks, what is in flight, gaps between starts of top-level sessions; None without a common clock."""
+    """Rates, peaks, requests in flight, gaps between starts of top-level sessions; None without a common clock."""
     if not anchored:
         return None
     arrival = np.sort(rows["arrival_s"].to_numpy())
@@ -272,7 +274,7 @@ def _arrivals(rows: pl.DataFrame, anchored: bool) -> dict[str, Any] | None:
 
 
 def _process(variation: float) -> str:
-    """A word for the coefficient of variation of gaps: 0 is a clock, 1 a Poisson process."""
+    """The name for a coefficient of variation of gaps: 0 is a clock, 1 a Poisson process."""
     return "regular" if variation < 0.5 else "poisson" if variation <= 1.5 else "bursty"
 
 

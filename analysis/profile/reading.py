@@ -1,4 +1,4 @@
-"""A profile that someone else wrote: checked before anything is made from it."""
+"""Reads a profile from elsewhere and checks it before anything is made from it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from analysis.profile.profile import READABLE, SCHEMA, schema
 
 LARGEST = 1e15
-"""No count of tokens, time or rate of a workload comes near."""
+"""An upper bound that no count of tokens, time or rate of a real workload comes near."""
 
 
 class BadProfile(ValueError):
-    """A text that is no profile this release reads; the message says where it is wrong."""
+    """The text is not a profile that this release can read; the message says where it is wrong."""
 
 
 def parse_profile(text: str | bytes) -> dict[str, Any]:

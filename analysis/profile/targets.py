@@ -1,4 +1,4 @@
-"""What a profile asks of a synthetic workload beside what was made: target against observed."""
+"""Compares a synthetic workload with the profile it was made from: target and observed figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOLERANCE, RATE_TOLERANCE = 0.03, 0.01
 
 
 def against(target: dict[str, Any], made: Warehouse) -> list[dict[str, Any]]:
-    """Profile `made` as `target` was profiled and compare: see `rows`."""
+    """Profile `made` with the settings of `target`, and compare the two (see `rows`)."""
     asked = target["definition"]
     return rows(target, profile(made, asked["block_size"], asked["arrivals"]))
 
@@ -52,7 +52,7 @@ def _rates(a: list[dict[str, Any]] | None, b: list[dict[str, Any]] | None, key: 
     if a is None or b is None:
         return []
     made = {point[key]: point["hit_rate"] for point in b}
-    flat = b[-1]["hit_rate"] if key == "capacity_tokens" and b else None  # the curve is flat behind its last point
+    flat = b[-1]["hit_rate"] if key == "capacity_tokens" and b else None  # the curve is flat after its last point
     return [
         _row(f"hit_rate.{key}={point[key]:,.0f}", point["hit_rate"], made.get(point[key], flat),
              *_interval(point.get("interval")), RATE_TOLERANCE, rate=True)

@@ -1,4 +1,4 @@
-"""Sessions of a small workload told whole: of so few no distribution is known, only what each of them did."""
+"""Lists the sessions of a small workload turn by turn, because so few sessions do not define distributions."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import polars as pl
 from analysis.profile.cut_sessions import SAMPLE, TRIGGERS
 
 FEW = 30
-"""Workloads with fewer top-level sessions than this are told session by session."""
+"""Workloads with fewer top-level sessions than this are listed session by session."""
 
 MOST_TURNS = 8192
-"""At most so many requests are told one by one."""
+"""The most requests that are listed one by one."""
 
 TURN = ("n", "kept", "lag", "output_tokens", "reasoning_tokens", "at_s", "duration_s", "code", "agents_started")
-"""Numbers of a turn: prompt tokens, tokens kept of the deepest earlier prompt of the session, turns back to that one,
-output, reasoning, seconds since the session's start, duration, trigger (0 unknown, 1 tool, 2 user), sub-agents that it
-starts. Null is unknown."""
+"""The numbers of a turn: prompt tokens, tokens shared with the closest earlier prompt of the session, turns back to
+that prompt, output, reasoning, seconds since the session's start, duration, trigger (0 unknown, 1 tool, 2 user),
+sub-agents that it starts. Null is unknown."""
 
 Session = list[list[float | None]]
-"""Turns of numbers, see `TURN`."""
+"""A session: its turns, each a list of the numbers in `TURN`."""
 
 
 def are_few(frame: pl.DataFrame) -> bool:
-    """Whether sessions are told whole."""
+    """Whether sessions are listed turn by turn."""
     return frame.height <= MOST_TURNS and frame.filter(pl.col("depth") == 0)["s"].n_unique() < FEW
 
 
 def with_agents_started(frame: pl.DataFrame) -> pl.DataFrame:
-    """Beside each request: how many sub-agents it started; those of no known request count at the session's first.
+    """Adds to each request how many sub-agents it started. Those without a known request count for the session's first.
 
     Args:
         frame: requests with request_id, session_id, s, t and, of sub-agents, parent_session_id and spawn_request_id.
@@ -49,13 +49,14 @@ def with_agents_started(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def whole_sessions(rows: pl.DataFrame) -> list[Session] | None:
-    """Of each session of a stratum, in the order in which they start, its turns as numbers.
+    """The turns of each session of a stratum as numbers, in order of session starts.
 
     Args:
-        rows: requests of a stratum with s (session), t (turn from 0), rank, and what `TURN` names but code and at_s.
+        rows: requests of a stratum with s (session), t (turn from 0), rank, and the columns of `TURN` except code and
+            at_s.
 
     Returns:
-        Sessions of turns of numbers, see `TURN`; None where sessions are many.
+        A list of turns per session (see `TURN`); None if there are many sessions.
     """
     starts = rows.filter(pl.col("t") == 0)
     if starts.height != rows["s"].n_unique() or starts.height > SAMPLE:

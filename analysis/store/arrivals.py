@@ -37,12 +37,12 @@ class Arrivals(NamedTuple):
 
 
 class Sessions(NamedTuple):
-    """What an arrival model needs to know of s sessions.
+    """What an arrival model needs to know about s sessions.
 
     Attributes:
         parent: int[s], session code of the parent; -1 none.
         input_rank: int[s], position of the session's input in name order.
-        first_ordinal: int[s], record that the session begins with.
+        first_ordinal: int[s], number of the session's first record in its input.
         relative: bool[s], times count from the start of the top-level session, not from one clock for all.
     """
 
@@ -53,11 +53,11 @@ class Sessions(NamedTuple):
 
 
 class Requests(NamedTuple):
-    """What an arrival model needs to know of r requests.
+    """What an arrival model needs to know about r requests.
 
     Attributes:
         recorded_s: float[r], recorded arrival in seconds; NaN unknown.
-        session: int[r], session code; -1 none (a family of its own).
+        session: int[r], session code; -1 none (the request is a family of its own).
         duration_s: float[r], seconds from arrival to the end of the reply; NaN unknown.
         ordinal: int[r], record in the input.
         input_rank: int[r], position of the input in name order.
@@ -89,12 +89,12 @@ def parse(text: str) -> Arrivals:
         if kind == "closed" and len(rest) == 1 and (lanes := int(rest[0])) >= 1:
             return Arrivals(kind, float(lanes))
     except ValueError:
-        pass  # not a number: told below
+        pass  # not a number: reported below
     raise ValueError(f"unknown arrival model {text!r}; the forms are {FORMS}, for example staggered:600")
 
 
 def needs_model(sessions: Sessions) -> bool:
-    """Whether recorded times say nothing across sessions: several top-level sessions would all start at 0."""
+    """Whether recorded times cannot be compared across sessions, because several top-level sessions all start at 0."""
     top = np.asarray(sessions.parent) < 0
     return int(np.count_nonzero(top & np.asarray(sessions.relative, dtype=bool))) > 1
 
@@ -124,7 +124,7 @@ def arrival_order(arrival_s: NDArray[Any], input_rank: NDArray[Any], ordinal: ND
     """Rows by ascending arrival, ties by input, then record, then row; NaN last. int64[r]."""
     arrival, rank, record = (np.asarray(values) for values in (arrival_s, input_rank, ordinal))
     later = (rank[1:] > rank[:-1]) | ((rank[1:] == rank[:-1]) & (record[1:] >= record[:-1]))
-    if later.all():  # rows as ingested: one stable sort, linear where times ascend too
+    if later.all():  # rows in the order of ingest: one stable sort suffices, linear if times ascend too
         return np.argsort(arrival, kind="stable").astype(np.int64)
     return np.lexsort((record, rank, arrival)).astype(np.int64)
 
@@ -149,7 +149,7 @@ def _families(sessions: Sessions, requests: Requests) -> tuple[NDArray[np.int64]
     ordinal = np.concatenate([np.asarray(sessions.first_ordinal), np.asarray(requests.ordinal)[alone]])
     relative = np.concatenate([np.asarray(sessions.relative, dtype=bool), np.zeros(len(alone), bool)])
 
-    present = np.unique(top)  # a session without requests takes no start
+    present = np.unique(top)  # a session without requests gets no start
     present = present[np.lexsort((present, ordinal[present], rank[present]))]
     number = np.full(len(rank), -1, np.int64)
     number[present] = np.arange(len(present))

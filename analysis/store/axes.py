@@ -30,7 +30,7 @@ AXES = {
     "role": Axis("role", "Role of the session: main, subagent, side or unknown."),
     "trigger": Axis("trigger", "What the prompt ends with: a message of the user, or the result of a tool."),
     "work": Axis("work", "What the reply does: explore, edit, execute, plan or other."),
-    "transition": Axis("transition", "What happened between the prompt and the session's earlier prompts."),
+    "transition": Axis("transition", "How the prompt relates to the session's earlier prompts."),
     "model": Axis("model", "The model that answered."),
     "agent": Axis("agent", "The coding agent that sent the prompt."),
     "source": Axis("source", "The format that the request was read from."),
@@ -55,7 +55,7 @@ def check_axis(axis: str) -> str:
 
 
 def unknown_axis(axis: str, more: tuple[str, ...] = ()) -> str:
-    """What a person who named an unknown axis reads; `more` are axes that one question has beside the common ones."""
+    """The message for an unknown axis; `more` are the axes that one question has in addition to the common ones."""
     return f"unknown axis {axis!r}. Axes: {', '.join([*AXES, *more])}"
 
 
@@ -73,7 +73,7 @@ def order_sql() -> str:
 
 
 def filter_sql() -> str:
-    """The SQL condition that the filters of a question are: session variables `where_AXIS` hold the allowed groups."""
+    """The SQL condition for a question's filters: the session variable `where_AXIS` holds the allowed groups."""
     return "\n".join(
         f"  AND (getvariable('where_{name}') IS NULL"
         f" OR list_contains(getvariable('where_{name}'), coalesce({axis.column}, 'unknown')))"

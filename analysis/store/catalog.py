@@ -44,11 +44,11 @@ class Query(NamedTuple):
 
     @property
     def usage(self) -> str:
-        """The name and its parameters as people write them."""
+        """The name and its parameters as users write them."""
         return " ".join([self.name, *(f"{name}={_EXAMPLES[kind]}" for name, kind in self.parameters.items())])
 
     def bind(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Values for the macro's parameters from Python values, or from texts as people write them.
+        """Values for the macro's parameters, from Python values or from text as users write it.
 
         Raises:
             BadQuestion: for an unknown parameter, or a value of another type.

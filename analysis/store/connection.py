@@ -14,7 +14,7 @@ from analysis.store import catalog
 from analysis.store.question import BadQuestion
 
 MOST_ROWS = 10_000_000
-"""A person's SELECT gives at most as many rows: more would fill the memory of this process."""
+"""The most rows that a user's SELECT may return: more would fill the memory of this process."""
 _PLAIN_TYPES = {
     "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT",
     "FLOAT", "DOUBLE", "VARCHAR", "BLOB", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", '"NULL"',
@@ -74,13 +74,13 @@ def select(cursor: duckdb.DuckDBPyConnection, sql: str, params: Mapping[str, Any
 
 
 def select_text(cursor: duckdb.DuckDBPyConnection, text: str) -> pl.DataFrame:
-    """Run one SELECT that a person wrote. Types that polars lacks (intervals, unions, …) come back as text.
+    """Run one SELECT that a user wrote. Types that polars lacks (intervals, unions, …) come back as text.
 
     Raises:
         BadQuestion: it is not one SELECT, DuckDB cannot run it, or it gives more than `MOST_ROWS` rows.
     """
     try:
-        text.encode()  # half a surrogate pair is no text
+        text.encode()  # raises for half a surrogate pair
         statements = duckdb.extract_statements(text)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise BadQuestion("SQL is one SELECT: the dataset is only read", "sql")

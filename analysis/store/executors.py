@@ -35,7 +35,7 @@ class RayExecutor(Executor):
     def _stored_once(self, value: Any) -> Any:
         if not (isinstance(value, tuple) and any(hasattr(part, "nbytes") for part in value)):
             return value
-        if id(value) not in self._stored:  # the value is kept beside its reference, so that its id stays its own
+        if id(value) not in self._stored:  # storing the value keeps it alive, so no other object can get its id
             self._stored[id(value)] = value, self._ray.put(value)
         return self._stored[id(value)][1]
 
@@ -47,13 +47,13 @@ class RayExecutor(Executor):
 
 
 WORTH_A_POOL_BYTES = 24 << 20
-"""Below this, starting processes costs more than they save."""
+"""Below this size, starting processes costs more time than they save."""
 WORTH_A_POOL_CPUS = 4
-"""One process keeps two busy: it counts texts on a thread beside the reader."""
+"""Processors that one process keeps busy: the reader's thread, and one that counts texts."""
 
 
 def workers_for(inputs: list[str]) -> int:
-    """How many processes are worth starting to read `inputs`: 1 for little data, few files or few processors."""
+    """How many processes should read `inputs`: 1 for little data, few files or few processors."""
     cpus = os.cpu_count() or 1
     if cpus < WORTH_A_POOL_CPUS:
         return 1

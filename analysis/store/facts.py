@@ -1,6 +1,6 @@
-"""Per-request facts of a dataset at a block size under an arrival model: what every query stands on.
+"""Per-request facts of a dataset at a block size under an arrival model. Every query reads them.
 
-Everything here is arrays in, frames out; `analysis.store.warehouse` keeps the frames and asks DuckDB.
+The functions take arrays and return frames; `analysis.store.warehouse` stores the frames and queries them with DuckDB.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from analysis.store import arrivals as arrival_models
 from traces.dataset.layout import Dataset, Tree
 from traces.records import ROLES
 
-# the least value of each bucket and its name
+# the lower edge of each bucket, and its name
 TURN_EDGES = (
     (0, "0"),
     (1, "1"),
@@ -60,12 +60,12 @@ class Loaded(NamedTuple):
     leaf: NDArray[np.int64]
     session: NDArray[np.int64]  # dense session codes; -1 unknown
     sessions: int
-    heads: NDArray[np.int64]  # by session code: head length where the source tells it, else -1
+    heads: NDArray[np.int64]  # by session code: length of the head if the source gives it, else -1
     native: NDArray[np.int64]  # native block of each request's source; 1 for text and unknown
 
 
 def load(dataset: Dataset) -> Loaded:
-    """Read what the kernels need."""
+    """Read the columns and arrays that the kernels need."""
     order = {i["label"]: i["order"] for i in dataset.manifest["inputs"]}
     sessions = dataset.read("sessions").drop("input_label", "source_id", "started_at")
     sources = dataset.read("sources").select(
@@ -82,8 +82,8 @@ def load(dataset: Dataset) -> Loaded:
     codes = {s: i for i, s in enumerate(named.to_list())}
     session = requests["session_id"].replace_strict(codes, default=None, return_dtype=pl.Int64).fill_null(-1).to_numpy()
     heads = np.full(named.len(), -1, np.int64)
-    told = requests.filter(pl.col("head_tokens").is_not_null() & pl.col("session_id").is_not_null())
-    heads[[codes[s] for s in told["session_id"].to_list()]] = told["head_tokens"].to_numpy()
+    known = requests.filter(pl.col("head_tokens").is_not_null() & pl.col("session_id").is_not_null())
+    heads[[codes[s] for s in known["session_id"].to_list()]] = known["head_tokens"].to_numpy()
     tree = dataset.tree()
     return Loaded(
         requests=requests,
@@ -113,7 +113,8 @@ def arrive(loaded: Loaded, model: arrival_models.Arrivals) -> Arrived:
     ordinal = r["record_ordinal"].to_numpy()
     rank = r["input_rank"].to_numpy()
     unknown = loaded.session < 0
-    session = np.where(unknown, loaded.sessions + np.cumsum(unknown) - 1, loaded.session)  # each alone in one
+    # each is a session of its own
+    session = np.where(unknown, loaded.sessions + np.cumsum(unknown) - 1, loaded.session)
     families = loaded.sessions + int(unknown.sum())
     first_row = np.full(families, count, np.int64)
     np.minimum.at(first_row, session, np.arange(count))
@@ -170,7 +171,7 @@ def head_ends(tree: Tree) -> NDArray[np.int64]:
 
 
 def facts(loaded: Loaded, arrived: Arrived, kinds: pl.DataFrame, block: int) -> tuple[pl.DataFrame, Reuse]:
-    """One row per request with everything that questions group by and sum; and the reuse runs."""
+    """One row per request with every column that questions group by or sum, and the reuse runs."""
     runs = reuse(
         loaded.tree.parent, loaded.tree.start, loaded.tree.end, loaded.leaf, arrived.order, arrived.arrival_s, block,
         loaded.session, loaded.paths,
@@ -220,7 +221,7 @@ def facts(loaded: Loaded, arrived: Arrived, kinds: pl.DataFrame, block: int) -> 
 
 
 def _buckets(values: pl.Series, edges: tuple[tuple[float, str], ...], below: bool = False) -> pl.Series:
-    """Names of the buckets that values lie in; `below`: a value on an edge belongs to the bucket under it."""
+    """The name of each value's bucket. With `below`, a value on an edge belongs to the lower bucket."""
     starts = np.array([e for e, _ in edges], np.float64)
     numbers = values.to_numpy()
     place = np.searchsorted(starts, np.nan_to_num(numbers, nan=0.0), side="left" if below else "right") - 1

@@ -1,4 +1,4 @@
-"""Unobserved heads: what stands before the first logged message of a prompt."""
+"""Unobserved heads: the part of a prompt before its first logged message."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from traces.tree.compiled import njit
 
 @njit(cache=True)
 def head_end_of_nodes(parent: Any, start: Any, end: Any, role: Any, unobserved: int) -> Any:
-    """Per node: tokens of the run of `unobserved` nodes that its path starts with, int64.
+    """Per node: tokens of the `unobserved` nodes that its path starts with, int64[n].
 
-    Parents may have larger ids than children, so each node climbs to the first known ancestor; O(nodes) in all.
+    Parents may have larger ids than children, so each node climbs to the first ancestor whose answer is known. This
+    takes O(n) in total.
     """
     count = parent.size
     found = np.full(count, -1, np.int64)

@@ -1,4 +1,4 @@
-"""A question made ready to be asked: the files that it is answered from."""
+"""A prepared question: the files that answer it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from analysis.store.question import Question
 
 
 class Prepared(NamedTuple):
-    """A question made ready: where its facts and runs lie and what is known about its times.
+    """A question with the files of its facts and runs, and what is known about its times.
 
     Attributes:
-        question: as it was put.
+        question: the question as given.
         block_size: tokens of a block.
         facts, runs: Parquet files: a row per request, and a row per reuse run (`analysis.store.facts`).
         unanchored: recorded times do not say when sessions start relative to each other.

@@ -1,4 +1,4 @@
-"""What is asked of a dataset: block size, arrivals, window, definition, groups and filters."""
+"""A question to a dataset: block size, arrivals, window, definition, groups and filters."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 DEFINITIONS = ("tracetower", "kvcache-simulator", "aiperf", "vllm", "vllm:0.20", "sglang")
-"""Whose hit rate: this program's, another tool's, or an engine's (vllm:0.20 has the older free-queue order)."""
+"""Whose definition of a hit: Tracetower's, another tool's, or an engine's (vllm:0.20 has the older free-queue
+order)."""
 ENGINES = ("vllm", "sglang")
 TEXT_BLOCK_TOKENS = 64
 
 
 class BadQuestion(ValueError):
-    """The question makes no sense of this dataset; the message says why and names what would.
+    """The dataset cannot answer this question. The message says why and what it could answer.
 
     Args:
-        message: what is wrong, in words of the library: the parameter's name, never a flag of the command line.
-        parameter: the parameter that is wrong, as the function or `Question` spells it; None where it is not one alone.
-        choices: values of that parameter that would be answered, the best first. The command line prints the first
-            as a flag, a page offers each as a button.
+        message: what is wrong, in the library's terms: it names parameters, never flags of the command line.
+        parameter: the wrong parameter, as the function or `Question` spells it; None if it is not a single one.
+        choices: values of that parameter that can be answered, the best first. The command line prints the first as a
+            flag; a page shows each as a button.
     """
 
     def __init__(self, message: str, parameter: str | None = None, choices: Iterable[object] = ()) -> None:
@@ -29,7 +30,7 @@ class BadQuestion(ValueError):
 
 
 class NeedsArrivals(BadQuestion):
-    """Times are relative and sessions would all start at 0, so an arrival model has to be named."""
+    """Times are relative, so all sessions would start at 0: the question has to name an arrival model."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
@@ -41,7 +42,7 @@ class NeedsArrivals(BadQuestion):
 
 
 class Question(NamedTuple):
-    """One question's choices. `where` holds (axis, value) pairs; values of one axis are alternatives."""
+    """The parameters of one question. `where` holds (axis, value) pairs; values of one axis are alternatives."""
 
     block_size: int | None = None
     arrivals: str = "recorded"
@@ -84,13 +85,13 @@ def parse_window(text: str) -> Window:
 
 
 def engine_of(definition: str) -> tuple[str, str | None] | None:
-    """(engine, version) of an engine's definition, None for other definitions; version None: the engine's newest."""
+    """(engine, version) if the definition is an engine's, else None; version None means the engine's newest."""
     engine, _, version = definition.partition(":")
     return (engine, version or None) if engine in ENGINES else None
 
 
 def own_definition(question: Question, what: str) -> None:
-    """Raise BadQuestion where `what` knows no other definition than this program's."""
+    """Raise BadQuestion if `what` supports only Tracetower's own definition and the question names another."""
     if question.definition != "tracetower":
         raise BadQuestion(
             f"{question.definition} answers `curve` and `report`; {what} knows the definition tracetower only",
@@ -100,10 +101,10 @@ def own_definition(question: Question, what: str) -> None:
 
 
 def block_choice(asked: int | None, native: list[int]) -> int:
-    """The block size to use: the one asked for, else the largest native block, 64 for text.
+    """The block size to use: the requested one, else the largest native block, 64 for text.
 
     Raises:
-        BadQuestion: where the size is not a multiple of every native block.
+        BadQuestion: the size is not a multiple of every native block.
     """
     whole = [n for n in native if n > 1]
     size = asked if asked is not None else (max(whole) if whole else TEXT_BLOCK_TOKENS)

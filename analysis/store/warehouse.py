@@ -36,7 +36,7 @@ def open_dataset(path: str | Path) -> Warehouse:
 
 
 class Warehouse:
-    """Answers questions about one dataset; may be shared by threads (a cursor per call)."""
+    """Answers questions about one dataset. Threads may share it: each call uses a cursor of its own."""
 
     def __init__(self, dataset: Dataset) -> None:
         self.dataset = dataset
@@ -51,7 +51,7 @@ class Warehouse:
         self._spill: tempfile.TemporaryDirectory[str] | None = None
 
     def close(self) -> None:
-        """Give back the connection and what it spilled."""
+        """Close the connection and delete the files it spilled."""
         if self._con is not None:
             self._con.close()
         if self._spill is not None:
@@ -96,10 +96,10 @@ class Warehouse:
         return self._blocks
 
     def prepare(self, question: Question) -> Prepared:
-        """Compute (or find in the cache) what the question stands on.
+        """Compute the facts and runs that the question reads, or find them in the dataset's cache.
 
         Raises:
-            BadQuestion: for a block size, arrival model or window that makes no sense here.
+            BadQuestion: a block size, arrival model or window that does not fit this dataset.
         """
         block = block_choice(question.block_size, self.native_blocks())
         parse_window(question.window)
@@ -109,7 +109,8 @@ class Warehouse:
         key = (block, model)
         with self._lock:
             found = self._prepared.get(key)
-            if found is None or not (found.facts.is_file() and found.runs.is_file()):  # made, or evicted since
+            # never computed, or evicted from the cache
+            if found is None or not (found.facts.is_file() and found.runs.is_file()):
                 found = self._prepared[key] = self._compute(block, model, question)
         return found._replace(question=question)
 
@@ -132,7 +133,7 @@ class Warehouse:
         return Prepared(question, block, facts_file, runs_file, **caches.about(facts_file))
 
     def _families_apart(self, frame: pl.DataFrame, block: int) -> bool:
-        """True where no prefix is shared across top-level sessions, so that their order changes nothing."""
+        """Whether no prefix is shared across top-level sessions, so that their order changes nothing."""
         from analysis.kernel.families import family_hits
 
         return family_hits(self.loaded(), block) == int(frame["hit_tokens"].fill_null(0).sum()) // block
@@ -143,7 +144,7 @@ class Warehouse:
         `block=N` is the question's block size.
 
         Raises:
-            BadQuestion: an unknown query or parameter, or a value that makes no sense.
+            BadQuestion: an unknown query or parameter, or an invalid value.
             NeedsArrivals: the answer depends on when sessions start, and the dataset does not say that.
         """
         known = catalog.queries()
@@ -168,7 +169,7 @@ class Warehouse:
         return self._run(self.prepare(question), sql, {"axis": check})
 
     def sql(self, text: str, question: Question) -> pl.DataFrame:
-        """Run one SELECT that a person wrote, over the dataset's tables, the views and the queries.
+        """Run one SELECT that a user wrote, over the dataset's tables, the views and the queries.
 
         Raises:
             BadQuestion: it is not one SELECT, or DuckDB cannot run it.
@@ -202,7 +203,7 @@ class Warehouse:
         return {**tables, "facts": prepared.facts, "runs": prepared.runs}
 
     def _variables(self, prepared: Prepared, sql: str) -> dict[str, Any]:
-        """The session variables that the views and queries read; what is unknown or not asked for is left out."""
+        """The session variables that the views and queries read; unknown or unset ones are left out."""
         question = prepared.question
         window = parse_window(question.window)
         values: dict[str, Any] = {
@@ -218,12 +219,12 @@ class Warehouse:
             values[f"{name}_file"] = connection.pattern_of(path)
         for axis, value in question.where:
             values.setdefault(f"where_{axis}", []).append(value)
-        if "overlap" in sql.lower():  # the one query that needs what SQL cannot compute fast
+        if "overlap" in sql.lower():  # the only query that reads distinct_tokens, which SQL computes too slowly
             values["distinct_tokens"] = self.distinct_tokens(prepared)
         return {name: value for name, value in values.items() if value is not None}
 
     def distinct_tokens(self, prepared: Prepared) -> int | None:
-        """Tokens of tree nodes on some selected prompt's path; None where no prompt is known."""
+        """Tokens of the tree nodes on the paths of selected prompts; None if no prompt is known."""
         key = prepared.question, prepared.block_size
         if key not in self._distinct:
             rows = self._run(prepared, "SELECT prefix_id FROM selected WHERE prefix_id IS NOT NULL", {})
@@ -235,7 +236,7 @@ class Warehouse:
                 tree, paths = self.loaded().tree, self.loaded().paths
                 leaf = rows["prefix_id"].to_numpy().astype("int64")
                 order = pl.int_range(leaf.size, eager=True).to_numpy()
-                # at block size 1 every token that is not a hit is met for the first time
+                # at block size 1 every token that does not hit is seen for the first time
                 runs = reuse(tree.parent, tree.start, tree.end, leaf, order, order.astype("float64"), 1, None, paths)
                 self._distinct[key] = runs.distinct_blocks
         return self._distinct[key]
@@ -244,8 +245,8 @@ class Warehouse:
         """Refuse a question whose answer depends on times that the dataset does not have.
 
         Raises:
-            NeedsArrivals: where times are relative and no arrival model is named.
-            BadQuestion: where `seconds` are needed and requests have none.
+            NeedsArrivals: times are relative and no arrival model is named.
+            BadQuestion: `seconds` are needed and requests have none.
         """
         if prepared.unanchored:
             raise NeedsArrivals(what)

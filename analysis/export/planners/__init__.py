@@ -1,7 +1,7 @@
-"""Where profiles and traces go: one writer per planner or load generator, named in `TARGETS`.
+"""Writers of traces and profiles, one per planner or load generator; `TARGETS` lists them.
 
-A writer of a trace takes an `analysis.export.rows.ExportSelection` and a path, a writer of a profile the profile and a
-path. Both write the whole file or none and return `Written`.
+In: an `analysis.export.rows.ExportSelection` for a trace, or a profile, and a path. Out: the complete file or none, and
+`Written`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Target(NamedTuple):
         module: module of this package.
         function: its writer.
         takes: trace | profile, what is exported.
-        line: what it is, for `export --list`.
+        line: a one-line description, printed in the list of targets.
         folder: whether a folder is written, else a file.
         block: the block size that the format demands; None takes any.
     """
@@ -32,7 +32,7 @@ class Target(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What a writer did: records written, what was lost or changed, and commands that use the result."""
+    """The result of a writer: number of records, notes on what was lost or changed, and commands that use the files."""
 
     records: int
     notes: list[str]

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all; rows as JSON Lines and as CSV."""
+"""Output files that appear complete or not at all, and rows as JSON Lines and CSV."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 @contextmanager
 def new_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write beside `path`; it takes the name of `path` once all of it is written.
+    """A temporary file beside `path`, renamed to `path` once it is complete.
 
     Raises:
-        BadQuestion: where `path` is a folder.
+        BadQuestion: `path` is a folder.
     """
     if path.is_dir():
         raise BadQuestion(f"{path} is a folder: this target is one file, name it with -o")
@@ -40,10 +40,10 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """A folder to fill beside `path`; it takes the name of `path` once it is full.
+    """A temporary folder beside `path`, renamed to `path` once it is complete.
 
     Raises:
-        BadQuestion: where `path` is there already and not an empty folder.
+        BadQuestion: `path` exists and is not an empty folder.
     """
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise BadQuestion(f"{path} exists: this target is a new folder, name another one or remove it")
@@ -61,7 +61,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def write_lines(path: Path, records: Iterable[dict[str, Any]]) -> int:
-    """Write one JSON object per line, without what is unknown (None); returns the number of lines."""
+    """Write one JSON object per line, leaving out unknown values (None). Returns the number of lines."""
     count = 0
     with new_file(path) as file:
         for record in records:
@@ -71,14 +71,14 @@ def write_lines(path: Path, records: Iterable[dict[str, Any]]) -> int:
 
 
 def known(record: dict[str, Any]) -> dict[str, Any]:
-    """The record without what is unknown."""
+    """The record without its unknown values."""
     return {name: value for name, value in record.items() if value is not None}
 
 
 def write_csv(path: Path, rows: Iterable[tuple[Any, ...]]) -> int:
-    """Write a header and rows as CSV; returns the number of rows below the header.
+    """Write a header and rows as CSV. Returns the number of rows without the header.
 
-    A text that a spreadsheet would run as a formula gets an apostrophe in front.
+    Text that a spreadsheet would run as a formula gets a leading apostrophe.
     """
     count = -1
     with new_file(path) as file:
@@ -90,12 +90,12 @@ def write_csv(path: Path, rows: Iterable[tuple[Any, ...]]) -> int:
 
 
 def plain_cell(text: str) -> str:
-    """A CSV cell that no spreadsheet takes for a formula."""
+    """A CSV cell that no spreadsheet reads as a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def milliseconds(seconds: float | None) -> int | float | None:
-    """Seconds as milliseconds, exact to the microsecond; whole where they are."""
+    """Seconds as milliseconds, exact to the microsecond; an int if the value is whole."""
     if seconds is None:
         return None
     micros = round(seconds * 1e6)

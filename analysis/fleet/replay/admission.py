@@ -20,10 +20,10 @@ from analysis.fleet.replay.event_heap import ARRIVED, COMPUTED, FINISHED, push
 from analysis.fleet.replay.pins import lock, unlock
 from analysis.fleet.replay.replica_cache import EVER_HELD, HELD, IN_USE, Caches, add_junk, evict, matches, touch
 from analysis.fleet.routers.fleet import Fleet
-from analysis.kernel.numba_norc import inner
+from analysis.kernel.numba_norc import norc_inner
 
 
-@inner()
+@norc_inner()
 def insert(i: int, r: int, c: Caches, a: Arrivals, d: Books) -> None:
     """The prompt of request `i` comes into replica `r` and into the shared cache."""
     shared = len(c.capacity) - 1
@@ -35,14 +35,14 @@ def insert(i: int, r: int, c: Caches, a: Arrivals, d: Books) -> None:
     evict(c, shared, c.capacity[shared])
 
 
-@inner()
+@norc_inner()
 def make_room(r: int, c: Caches, d: Books) -> None:
     """Evict down to what running requests leave of the replica's capacity."""
     if c.capacity[r] >= 0:
         evict(c, r, max(c.capacity[r] - d.replicas[r].private_blocks, 0))
 
 
-@inner()
+@norc_inner()
 def admit(
     i: int, r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, out: Outcome, fresh: bool
 ) -> None:
@@ -120,7 +120,7 @@ def admit(
     fleet.busy_blocks[r] = c.pinned[r] + d.replicas[r].waiting_blocks + fleet.running[r]
 
 
-@inner()
+@norc_inner()
 def fits(i: int, r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> bool:
     """Whether replica `r` may admit request `i` now."""
     if rules.choices[0].most_running >= 0 and d.replicas[r].admitted >= rules.choices[0].most_running:
@@ -136,7 +136,7 @@ def fits(i: int, r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: 
     return c.pinned[r] + d.replicas[r].private_blocks + blocks - d.found[IN_USE, r] <= c.capacity[r]
 
 
-@inner()
+@norc_inner()
 def serve_waiting(r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> None:
     """Admit what waits on replica `r`, in order, as far as there is room."""
     while d.replicas[r].wait_first >= 0:
@@ -156,7 +156,7 @@ def serve_waiting(r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d:
         admit(i, r, c, a, rules, fleet, d, out, True)
 
 
-@inner()
+@norc_inner()
 def release(i: int, a: Arrivals, d: Books, what: int) -> None:
     """Let the requests arrive that wait for request `i` to arrive or to finish."""
     for k in range(a.dependants_first[i], a.dependants_first[i + 1]):
@@ -165,7 +165,7 @@ def release(i: int, a: Arrivals, d: Books, what: int) -> None:
             push(d, d.clock[0].now_s + a.when[j].delay_s, ARRIVED, 0, j)
 
 
-@inner()
+@norc_inner()
 def close(i: int, a: Arrivals, fleet: Fleet, d: Books, out: Outcome) -> None:
     """Request `i` is over: its session continues, or leaves and makes place for the next one."""
     s = a.what[i].session
@@ -182,7 +182,7 @@ def close(i: int, a: Arrivals, fleet: Fleet, d: Books, out: Outcome) -> None:
     release(i, a, d, AFTER_FINISH)
 
 
-@inner()
+@norc_inner()
 def leave(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> None:
     """Request `i` no longer occupies its replica."""
     r = out.replica[i]
@@ -206,7 +206,7 @@ def leave(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, 
         d.sums[0].busy -= 1
 
 
-@inner()
+@norc_inner()
 def computed(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> None:
     """The prompt of request `i` is computed: its first token is there."""
     r = out.replica[i]
@@ -215,7 +215,7 @@ def computed(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Book
         insert(i, r, c, a, d)
 
 
-@inner()
+@norc_inner()
 def finished(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> None:
     """Request `i` has its answer; what waits on its replica may come in."""
     r = out.replica[i]

@@ -13,10 +13,10 @@ from analysis.fleet.replay.event_heap import ARRIVED, push
 from analysis.fleet.replay.pins import lock
 from analysis.fleet.replay.replica_cache import Caches, clear
 from analysis.fleet.routers.fleet import Fleet
-from analysis.kernel.numba_norc import inner
+from analysis.kernel.numba_norc import norc_inner
 
 
-@inner()
+@norc_inner()
 def change_fleet(e: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, out: Outcome, again: Any) -> int:
     """Fleet event `e`. Returns how many requests (listed in `again`) must be routed anew."""
     out.events[e].live_sessions = d.sums[0].live

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from analysis.fleet.replay.books import SAMPLES, Books, Outcome, Rules
 from analysis.fleet.routers.fleet import Fleet
-from analysis.kernel.numba_norc import inner
+from analysis.kernel.numba_norc import norc_inner
 
 
-@inner()
+@norc_inner()
 def advance(when: float, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> None:
     """Move the clock to `when`, adding to the integrals and taking the samples that fall due."""
     now = d.clock[0].now_s
@@ -48,7 +48,7 @@ def advance(when: float, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> 
     d.clock[0].now_s = when
 
 
-@inner()
+@norc_inner()
 def spend_load(r: int, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> None:
     """Book the time that replica `r` spent with its present load."""
     if fleet.alive[r]:
@@ -58,7 +58,7 @@ def spend_load(r: int, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> No
     d.replicas[r].changed_s = d.clock[0].now_s
 
 
-@inner()
+@norc_inner()
 def add_running(r: int, change: int, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> None:
     """One request more (or less) in flight on replica `r`."""
     spend_load(r, rules, fleet, d, out)
@@ -71,7 +71,7 @@ def add_running(r: int, change: int, rules: Rules, fleet: Fleet, d: Books, out: 
     out.counts[0].max_running = max(out.counts[0].max_running, after)
 
 
-@inner()
+@norc_inner()
 def move_session(s: int, r: int, blocks: int, fleet: Fleet, d: Books) -> None:
     """Count live session `s` at replica `r` (-1: nowhere) with `blocks` of context."""
     for step in range(2):
@@ -90,7 +90,7 @@ def move_session(s: int, r: int, blocks: int, fleet: Fleet, d: Books) -> None:
     d.sessions[s].place_blocks = blocks
 
 
-@inner()
+@norc_inner()
 def recount(fleet: Fleet, d: Books) -> None:
     """Sums over the replicas alive, after the fleet changed."""
     d.sums[0].running = 0

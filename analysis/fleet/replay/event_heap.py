@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from analysis.fleet.replay.books import Books
-from analysis.kernel.numba_norc import inner
+from analysis.kernel.numba_norc import norc_inner
 
 COMPUTED, FINISHED, ARRIVED = range(3)  # at one time, in this order
 
 
-@inner()
+@norc_inner()
 def push(d: Books, when: float, what: int, attempt: int, request: int) -> None:
     """Heap order: time, then COMPUTED before FINISHED before ARRIVED, then arrival order."""
     key = (what << 48) | (attempt << 40) | request
@@ -25,7 +25,7 @@ def push(d: Books, when: float, what: int, attempt: int, request: int) -> None:
     d.heap_key[at] = key
 
 
-@inner()
+@norc_inner()
 def pop(d: Books) -> int:
     """Take the earliest event: (what << 48) | (attempt << 40) | request."""
     key = d.heap_key[0]

@@ -39,10 +39,10 @@ from analysis.fleet.replay.replica_cache import (
     matches,
 )
 from analysis.fleet.routers.fleet import SIGNATURE, Fleet, Memory
-from analysis.kernel.numba_norc import inner, uncounted
+from analysis.kernel.numba_norc import norc_inner, numba_norc
 
 
-@inner()
+@norc_inner()
 def place(
     i: int,
     choose: Any,
@@ -217,7 +217,7 @@ def _compiled(*kinds: Any) -> Any:
 
     It runs without Python's lock, so that replays run side by side on threads and a server answers meanwhile.
     """
-    return uncounted(types.int64(types.FunctionType(SIGNATURE), *kinds), nogil=True, no_cfunc_wrapper=True)(_run)
+    return numba_norc(types.int64(types.FunctionType(SIGNATURE), *kinds), nogil=True, no_cfunc_wrapper=True)(_run)
 
 
 def run(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from analysis.fleet.replay.replica_cache import Caches, holding_of
-from analysis.kernel.numba_norc import inner
+from analysis.kernel.numba_norc import norc_inner
 
 
-@inner()
+@norc_inner()
 def lock(c: Caches, replica: int, node: int) -> None:
     """Keep the prompt at `node` from eviction."""
     while node >= 0:
@@ -22,7 +22,7 @@ def lock(c: Caches, replica: int, node: int) -> None:
         node = c.above[p]
 
 
-@inner()
+@norc_inner()
 def unlock(c: Caches, replica: int, node: int, first: int, requests: Any, prompts: Any) -> None:
     """Release the prompt at `node`; requests `first`, `requests[first].run_next`, ... still run there,
     each on the prompt at `prompts[request].leaf`."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.kernel.numba_norc import inner
+from analysis.kernel.numba_norc import norc_inner
 
 ENTRY = np.dtype([("depth", "i4"), ("holding", "i4"), ("up", "i4"), ("down", "i4"), ("older", "i4"), ("newer", "i4")])
 """An entry: its depth in blocks (of JUNK: the number of blocks); its holding; the next entry of its stack, up and down;
@@ -26,7 +26,7 @@ COUNTERS = np.dtype([("free_entry", "i8"), ("next_entry", "i8"), ("next_holding"
 """The first free entry, and how many entries and holdings were ever used."""
 
 
-@inner()
+@norc_inner()
 def append(entries: Any, ends: Any, replica: int, e: int) -> None:
     """Make `e` the most recent entry of the replica."""
     last = ends[replica].newest
@@ -39,7 +39,7 @@ def append(entries: Any, ends: Any, replica: int, e: int) -> None:
     ends[replica].newest = e
 
 
-@inner()
+@norc_inner()
 def unlink(entries: Any, ends: Any, replica: int, e: int) -> None:
     """Take `e` out of the replica's list."""
     before = entries[e].older
@@ -54,7 +54,7 @@ def unlink(entries: Any, ends: Any, replica: int, e: int) -> None:
         ends[replica].newest = before
 
 
-@inner()
+@norc_inner()
 def new_entry(entries: Any, counters: Any) -> int:
     """An entry that nobody uses."""
     e = counters[0].free_entry
@@ -66,7 +66,7 @@ def new_entry(entries: Any, counters: Any) -> int:
     return e
 
 
-@inner()
+@norc_inner()
 def free_entry(entries: Any, counters: Any, e: int) -> None:
     """Give `e` back."""
     entries[e].up = counters[0].free_entry

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from analysis.fleet.replay.recency_list import COUNTERS, ENDS, ENTRY, HOLDINGS, append, free_entry, new_entry, unlink
 from analysis.kernel.heavy_paths import HeavyPaths
-from analysis.kernel.numba_norc import inner
+from analysis.kernel.numba_norc import norc_inner
 
 HELD, EVER_HELD, SENT, IN_USE = range(4)  # rows that `matches` fills
 JUNK = (
@@ -101,7 +101,7 @@ def open_caches(
     )
 
 
-@inner()
+@norc_inner()
 def _crossings(path: Any, above: Any, leaf: Any) -> int:
     total = 0
     for i in range(len(leaf)):
@@ -112,7 +112,7 @@ def _crossings(path: Any, above: Any, leaf: Any) -> int:
     return total
 
 
-@inner()
+@norc_inner()
 def matches(c: Caches, node: int, found: Any) -> None:
     """Fill `found`, int64[4, R]: blocks of the prompt at `node` each replica holds, ever held, was sent, locks."""
     found[:] = 0
@@ -135,7 +135,7 @@ def matches(c: Caches, node: int, found: Any) -> None:
         node = c.above[p]
 
 
-@inner()
+@norc_inner()
 def holding_of(c: Caches, replica: int, p: int) -> int:
     """The replica's holding of path `p`, made if there is none."""
     h = c.first[p]
@@ -157,7 +157,7 @@ def holding_of(c: Caches, replica: int, p: int) -> int:
     return h
 
 
-@inner()
+@norc_inner()
 def mark_routed(c: Caches, replica: int, node: int) -> None:
     """Note that the prompt at `node` was sent to the replica."""
     while node >= 0:
@@ -169,7 +169,7 @@ def mark_routed(c: Caches, replica: int, node: int) -> None:
         node = c.above[p]
 
 
-@inner()
+@norc_inner()
 def touch(c: Caches, replica: int, node: int, limit: int) -> None:
     """Touch the first `limit` full blocks of the prompt at `node`, last to first; those that are absent come in."""
     while node >= 0:
@@ -204,7 +204,7 @@ def touch(c: Caches, replica: int, node: int, limit: int) -> None:
         node = c.above[p]
 
 
-@inner()
+@norc_inner()
 def add_junk(c: Caches, replica: int, blocks: int) -> None:
     """Put `blocks` that no prompt shares into the replica, as its most recent."""
     if blocks <= 0:
@@ -216,7 +216,7 @@ def add_junk(c: Caches, replica: int, blocks: int) -> None:
     c.resident[replica] += blocks
 
 
-@inner()
+@norc_inner()
 def evict(c: Caches, replica: int, capacity: int) -> None:
     """Evict the least recent blocks down to `capacity` (-1: unbounded), passing over what is locked."""
     if capacity < 0:
@@ -256,7 +256,7 @@ def evict(c: Caches, replica: int, capacity: int) -> None:
             append(c.entries, c.ends, replica, e)
 
 
-@inner()
+@norc_inner()
 def clear(c: Caches, replica: int) -> None:
     """Forget everything the replica holds and held (it was lost, or started anew)."""
     e = c.ends[replica].oldest
@@ -278,7 +278,7 @@ def clear(c: Caches, replica: int) -> None:
             c.holdings[h].locked = base
 
 
-@inner()
+@norc_inner()
 def duplicate_blocks(c: Caches, replicas: int) -> int:
     """Shared blocks held by the first `replicas` caches, less the distinct ones among them."""
     copies = 0

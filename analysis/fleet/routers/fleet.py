@@ -17,7 +17,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from analysis.kernel.numba_norc import inner
+from analysis.kernel.numba_norc import norc_inner
 
 
 class Fleet(NamedTuple):
@@ -123,7 +123,7 @@ class Policy(NamedTuple):
     seeded: bool = False
 
 
-@inner()
+@norc_inner()
 def mix(x: Any) -> Any:
     """A 64-bit finaliser (splitmix64; Steele, Lea, Flood 2014): uint64 -> uint64."""
     x = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
@@ -132,14 +132,14 @@ def mix(x: Any) -> Any:
     return x ^ (x >> np.uint64(31))
 
 
-@inner()
+@norc_inner()
 def draw(rng: Any, n: int) -> int:
     """A uniform integer below `n`."""
     rng[0] = rng[0] + np.uint64(0x9E3779B97F4A7C15)
     return int((mix(rng[0]) >> np.uint64(11)) % np.uint64(n))
 
 
-@inner()
+@norc_inner()
 def draw_alive(rng: Any, alive: Any) -> int:
     """A uniform random replica among those alive."""
     skip = draw(rng, alive.sum())
@@ -151,7 +151,7 @@ def draw_alive(rng: Any, alive: Any) -> int:
     return -1
 
 
-@inner()
+@norc_inner()
 def next_alive(alive: Any, after: int) -> int:
     """The first replica alive after replica `after`, round the fleet."""
     n = len(alive)
@@ -162,7 +162,7 @@ def next_alive(alive: Any, after: int) -> int:
     return -1
 
 
-@inner()
+@norc_inner()
 def least(load: Any, alive: Any, after: int) -> int:
     """The replica alive with the least load; ties go round the fleet, starting after replica `after`."""
     best = -1
@@ -174,7 +174,7 @@ def least(load: Any, alive: Any, after: int) -> int:
     return best
 
 
-@inner()
+@norc_inner()
 def deepest(match: Any, load: Any, alive: Any) -> int:
     """The replica alive with the deepest match; ties go to the least load, then to the lowest index."""
     best = -1

@@ -1,4 +1,5 @@
-"""What the block managers of real engines would hit, not what an ideal LRU would: one definition a module.
+"""What the block managers of real engines would hit, instead of an ideal LRU cache: one engine per module.
 
-`paths.block_paths` turns the prefix tree and its requests into what the definitions read; `vllm` and `sglang` answer.
+In: `paths.block_paths`, the prefix tree and its requests cut into the pieces that engines handle. Out: hits from `vllm`
+and `sglang`.
 """

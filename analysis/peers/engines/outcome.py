@@ -1,4 +1,4 @@
-"""What an engine definition answers for one capacity."""
+"""The result of replaying an engine's block manager at one capacity."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from analysis.peers.engines.paths import Ints
 class Replay(NamedTuple):
     """What an engine does at one capacity.
 
-    `usable_blocks` (or pages) excludes a null block. `method` is one_pass or replay, `reason` why. `hit_blocks` is per
-    request, in the order of `BlockPaths.row`, as is `scheduled`. Requests that cannot be scheduled hit nothing; their
-    tokens are in `unschedulable_tokens`. `decode_oom` counts requests that fit with their prompt but not with their
-    output.
+    `usable_blocks` (or pages) excludes a null block. `method` is one_pass or replay, and `reason` says why.
+    `hit_blocks` and `scheduled` are per request, in the order of `BlockPaths.row`. Requests that cannot be scheduled
+    hit nothing; `unschedulable_tokens` sums their tokens. `decode_oom` counts requests whose prompt fits but whose
+    output does not.
     """
 
     usable_blocks: int

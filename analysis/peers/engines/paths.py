@@ -1,8 +1,8 @@
-"""The prefix tree at a block size, cut where engines stop: what every engine definition reads.
+"""The prefix tree at a block size, cut at the depths where engines stop. Every engine definition reads it.
 
-An engine looks a prompt up to one token before its end, caches it to its last full block, and caches generated tokens
-but for the last one. Cutting the tree's nodes at these three depths of every request makes each piece (an *atom*) be
-looked up, cached and dropped as a whole, so a request is a walk over a few atoms and blocks need not be expanded.
+An engine looks up a prompt except for its last token, caches it to its last full block, and caches all generated tokens
+except the last one. The tree's nodes are cut at these three depths of every request. Each piece (an *atom*) is then
+looked up, cached and evicted as a whole, so a request is a walk over a few atoms instead of single blocks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class BlockPaths(NamedTuple):
     is first_block + i). Per request: `row` (the caller's row), `leaf` (atom at the depth of the last cached block, -1
     for none), `prompt_tokens`, and in blocks `lookup` ((P - 1) // B: an engine always computes the last token),
     `prompt` (P // B), `cached` ((P + O - 1) // B: the last token sampled has no KV), `prompt_slots` and `slots`
-    (blocks occupied, partial ones included, after prefill and at the end).
+    (blocks occupied, including partial ones, after prefill and at the end).
     """
 
     parent: Ints
@@ -67,12 +67,12 @@ def block_paths(
 
     Args:
         parent, start, end: the prefix tree, tokens on the path; node 0 is the root. Parents may have larger ids.
-        leaf: node whose path is the prompt, per request row; -1 (unknown prompt) takes no part.
+        leaf: node whose path is the prompt, per request row; -1 where the prompt is unknown (the request is skipped).
         order: rows in arrival order.
-        output_tokens: generated tokens per row; -1 (unknown) counts as one token and is counted.
+        output_tokens: generated tokens per row; -1 (unknown) is taken as one token, and `unknown_outputs` counts it.
         block_tokens: block or page size in tokens.
-        reply_leaf: node after the reply per row, -1 where its text is not known: those blocks are nobody else's. A node
-            that is not below its prompt counts as unknown.
+        reply_leaf: node after the reply per row, -1 where its text is not known: no other request shares those blocks.
+            A node that is not below its prompt counts as unknown.
 
     Raises:
         ValueError: a block size below 1.
@@ -100,7 +100,7 @@ def block_paths(
 
     b = block_tokens
     top, low = starts // b, ends // b
-    # A request without a token has nothing to look up; P - 1 must not go below it.
+    # A request without tokens has nothing to look up: P - 1 must not become negative.
     depths = np.stack([np.maximum(tokens - 1, 0) // b, tokens // b, computed // b], axis=1)
     nodes = _nodes_at(parents, top, bottom, depths)
     atom_parent, atom_blocks, cut_atoms = _cut(parents, top, low, nodes, depths)
@@ -129,6 +129,7 @@ def _below(parent: Ints, start: Ints, reply: Ints, prompt: Ints) -> NDArray[np.b
     out = np.zeros(len(reply), np.bool_)
     for r in range(len(reply)):
         node = reply[r]
+        # Climb until the prompt's node or a node that starts before it.
         while node >= 0 and node != prompt[r] and start[node] >= start[prompt[r]]:
             node = parent[node]
         out[r] = node == prompt[r]
@@ -141,6 +142,7 @@ def _nodes_at(parent: Ints, top: Ints, bottom: Ints, depths: Ints) -> Ints:
     out = np.full(depths.shape, -1, np.int64)
     for r in range(len(bottom)):
         node = bottom[r]
+        # The three depths descend, so one climb towards the root passes all of them.
         for c in range(2, -1, -1):
             depth = depths[r, c]
             if depth == 0:
@@ -160,7 +162,7 @@ def _cut(parent: Ints, top: Ints, low: Ints, nodes: Ints, depths: Ints) -> tuple
     cuts = np.unique(keys[inner])
     cut_node, cut_depth = cuts // width, cuts % width
     count = len(parent)
-    # Upper pieces get new ids, the last piece keeps the node's id, so children stay where they are.
+    # Upper pieces get new ids and the last piece keeps the node's id, so the parents of its children stay valid.
     first = np.ones(len(cuts), bool)
     first[1:] = cut_node[1:] != cut_node[:-1]
     last = np.ones(len(cuts), bool)
@@ -183,12 +185,13 @@ def _skip_empty(parent: Ints, blocks: Ints) -> Ints:
     out = np.full(len(parent), -2, np.int64)
     for node in range(len(parent)):
         above = parent[node]
+        # Climb over empty nodes until one that has blocks or whose answer is known.
         while above >= 0 and blocks[above] == 0 and out[above] == -2:
             above = parent[above]
         if above >= 0 and blocks[above] == 0:
             above = out[above]
         out[node] = above
-        # Remember the answer along an empty chain, so that it is walked once.
+        # Store the answer for every empty node passed, so that each is passed once.
         step = parent[node]
         while step >= 0 and blocks[step] == 0 and out[step] == -2:
             out[step] = above
@@ -205,6 +208,7 @@ def walk(parent: Ints, leaf: int, scratch: Ints) -> int:
         scratch[n] = atom
         n += 1
         atom = parent[atom]
+    # The walk went from leaf to root; reverse it.
     for i in range(n // 2):
         scratch[i], scratch[n - 1 - i] = scratch[n - 1 - i], scratch[i]
     return n
@@ -217,11 +221,13 @@ def deepest_path(parent: Ints, leaf: Ints) -> int:
     longest = 0
     for r in range(len(leaf)):
         atom, n = leaf[r], 0
+        # Climb to the first atom whose depth is known.
         while atom >= 0 and depth[atom] == 0:
             n += 1
             atom = parent[atom]
         total = n + (depth[atom] if atom >= 0 else 0)
         longest = max(longest, total)
+        # Store the depth of every atom passed.
         atom = leaf[r]
         while atom >= 0 and depth[atom] == 0:
             depth[atom] = total

@@ -1,10 +1,11 @@
 """SGLang's RadixCache, requests one after another, LRU (sglang/srt/mem_cache/radix_cache.py and allocator, 0.5.23).
 
-A whole leaf is evicted at a time, so more leaves than needed: not a stack algorithm, every capacity is replayed. Every
-node on a look-up's path gets its time, also one matched in part; a split's upper half is younger than its lower one.
-Nothing is evicted while the pool has room. Prefill asks for its tokens and a page more than it needs; decode for
-exact pages. The prompt is inserted after prefill, prompt and output again at the end; the last token sampled has no
-KV. What turns out to be there already is freed, unlike in vLLM. The default UnifiedRadixCache gives the same results.
+SGLang evicts whole leaves, so it may free more than it needs. That is not a stack algorithm, so every capacity is
+replayed. A look-up updates the time of every node on its path, including a node that it matches in part; when a node is
+split, its upper half is younger than its lower half. Nothing is evicted while the pool has room. Prefill requests its
+tokens and one page more than it needs, decode exact pages. The prompt is inserted after prefill, prompt and output
+again at the end; the last token sampled has no KV. Pages that the tree holds already are freed, unlike in vLLM. The
+default UnifiedRadixCache gives the same results.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def _new_node(nodes: Ints, free: Ints, state: Ints, parent: int, pages: int, bot
 def _touch(
     nodes: Ints, free: Ints, state: Ints, parent: Ints, blocks: Ints, holder: Ints, path: Ints, wanted: int
 ) -> tuple[int, int]:
-    """Walk the first `wanted` atoms of a path down the cached tree: new times, and a split inside a node.
+    """Walk down the cached tree along the first `wanted` atoms of a path. Updates times; splits a node matched in part.
 
     Returns (atoms matched, node reached; -1 at the root).
     """
@@ -76,10 +77,12 @@ def _touch(
         if node < 0:
             break
         nodes[node, _TIME] = now
+        # Count the pages of this node that the path matches.
         pages = 0
         while i < wanted and holder[path[i]] == node:
             pages += blocks[path[i]]
             i += 1
+        # A part of the node matches: a new upper node takes the matched pages and their atoms.
         if pages < nodes[node, _PAGES]:
             cut = path[i - 1]
             upper = _new_node(nodes, free, state, nodes[node, _PARENT], pages, cut)
@@ -103,6 +106,7 @@ def _insert(
     matched, node = _touch(nodes, free, state, parent, blocks, holder, path, wanted)
     if matched == wanted:
         return node, 0, -1
+    # All atoms that did not match become one leaf.
     pages = 0
     for i in range(matched, wanted):
         pages += blocks[path[i]]
@@ -132,8 +136,8 @@ def _radix(
     n = len(leaf)
     hits = np.zeros(n, np.int64)
     atoms = len(parent)
-    holder = np.full(atoms, -1, np.int64)
-    room = atoms + 2  # a node of the cache holds at least one atom
+    holder = np.full(atoms, -1, np.int64)  # the cache node that holds each atom; -1: not cached
+    room = atoms + 2  # every node of the cache holds at least one atom
     nodes = np.zeros((room, 5), np.int64)
     nodes[:, _BOTTOM] = -1
     free = np.arange(room - 1, -1, -1)
@@ -147,7 +151,7 @@ def _radix(
     oom = 0
     for r in range(n):
         count = walk(parent, leaf[r], path)
-        # Atoms up to the look-up limit and up to the prompt's last full page: the tree is cut there.
+        # Count the atoms up to the look-up limit and up to the prompt's last full page; atoms end at both.
         depth = 0
         limit = 0
         whole = 0
@@ -157,33 +161,39 @@ def _radix(
                 limit = i + 1
             if depth <= prompt[r]:
                 whole = i + 1
+        # Look up, and lock the node reached: eviction spares it.
         matched, locked = _touch(nodes, free, state, parent, blocks, holder, path, limit)
         pages = 0
         for i in range(matched):
             pages += blocks[path[i]]
+        # Make room for prefill; SGLang asks for one page more than it needs.
         extend = prompt_tokens[r] - pages * page
         demand = extend if page == 1 else extend + page
         if state[_AVAILABLE] < demand:
             _evict(nodes, free, state, parent, holder, heap, demand - state[_AVAILABLE], locked, page)
         taken = (prompt_slots[r] - pages) * page
+        # No room even after eviction: the request is not scheduled. Its node is unlocked and may be evicted later.
         if state[_AVAILABLE] < taken:
             hits[r] = -1
             unschedulable_tokens += prompt_tokens[r]
             if locked >= 0 and nodes[locked, _CHILDREN] == 0:
                 heapq.heappush(heap, (nodes[locked, _TIME], np.int64(locked)))
             continue
+        # Prefill takes its pages and inserts the prompt's full pages.
         hits[r] = pages
         state[_AVAILABLE] -= taken
         last, added, fresh = _insert(nodes, free, state, parent, blocks, holder, path, whole)
-        # Pages found in the tree by now are freed, pages added stay; the partial page stays with the request.
+        # Pages that the tree already held are freed, added pages stay. The request keeps its partial page.
         state[_AVAILABLE] += (prompt[r] - pages - added) * page
         if fresh >= 0:
             heapq.heappush(heap, (nodes[fresh, _TIME], np.int64(fresh)))
+        # Lock the whole prompt and make room for the output.
         _, locked = _touch(nodes, free, state, parent, blocks, holder, path, whole)
         growth = (slots[r] - prompt_slots[r]) * page
         if state[_AVAILABLE] < growth:
             _evict(nodes, free, state, parent, holder, heap, growth - state[_AVAILABLE], locked, page)
         partial = (prompt_slots[r] - prompt[r]) * page
+        # The request ends: without room for its output it leaves the prompt, otherwise prompt and output.
         if state[_AVAILABLE] < growth:
             oom += 1
             state[_AVAILABLE] += partial
@@ -191,6 +201,7 @@ def _radix(
         else:
             last, added, fresh = _insert(nodes, free, state, parent, blocks, holder, path, count)
             state[_AVAILABLE] += partial - added * page
+        # Its last node is unlocked: as a leaf it can be evicted.
         if last >= 0 and nodes[last, _CHILDREN] == 0:
             heapq.heappush(heap, (nodes[last, _TIME], np.int64(last)))
     return hits, unschedulable_tokens, oom
@@ -208,9 +219,10 @@ def _evict(
     locked: int,
     page: int,
 ) -> None:
-    """Free whole leaves, least recently used first, until `short` tokens are gained or none is left.
+    """Free whole leaves, least recently used first, until `short` tokens are gained or no leaf is left.
 
-    Entries of the heap may be old: a node's time only grows, so an old entry surfaces early and is put back.
+    Heap entries may be out of date. A node's time only grows, so an outdated entry comes out too early and is pushed
+    again with the current time.
     """
     gained = 0
     while gained < short and len(heap) > 0:
@@ -220,12 +232,14 @@ def _evict(
         if nodes[node, _TIME] != time:
             heapq.heappush(heap, (nodes[node, _TIME], node))
             continue
+        # The leaf's atoms are no longer cached, its pages are available.
         atom = nodes[node, _BOTTOM]
         while atom >= 0 and holder[atom] == node:
             holder[atom] = -1
             atom = parent[atom]
         gained += nodes[node, _PAGES] * page
         state[_AVAILABLE] += nodes[node, _PAGES] * page
+        # The node returns to the free list; its parent may have become a leaf.
         above = nodes[node, _PARENT]
         nodes[node, _BOTTOM] = -1
         free[state[_FREE_NODES]] = node

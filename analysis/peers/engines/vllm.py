@@ -1,9 +1,10 @@
 """vLLM's block manager, v1, one full-attention KV group, requests one after another (vllm/v1/core, 0.33.0).
 
-Look-up: the first (P - 1) // B chained blocks, stop at the first miss, so a fully cached prompt computes its last block
-again. New blocks come from the front of the free queue and lose their hash at that moment. Blocks of the prompt and of
-generated tokens are cached when full. A finished request's blocks go back tail first. Block 0 is the null block: C GPU
-blocks give C - 1 usable ones. Nothing is de-duplicated: a block computed twice exists twice.
+A look-up reads the first (P - 1) // B chained blocks and stops at the first miss, so a fully cached prompt computes its
+last block again. New blocks come from the front of the free queue and lose their hash at that moment. Blocks of the
+prompt and of generated tokens are cached when full. A finished request returns its blocks to the queue tail first.
+Block
+0 is the null block: C GPU blocks give C - 1 usable ones. Nothing is de-duplicated: a block computed twice exists twice.
 
 Version choice of the free queue: "0.23" puts the (hash-less) partial block at the front, where it is reused first;
 "0.20" and before append everything.
@@ -27,9 +28,9 @@ VERSIONS = ("0.23", "0.20")
 class Runs(NamedTuple):
     """Stack distances of a whole trace: runs of consecutive blocks, as in the reuse table.
 
-    Block i of a run hits at K usable blocks if distance + i < K. `recomputed` counts requests that compute a block
-    someone has computed before (a fully cached prompt, or a repeated answer): there copies can exist and the runs are
-    a bound.
+    Block i of a run hits at K usable blocks if distance + i < K. `recomputed` counts requests that compute a block that
+    was computed before (a fully cached prompt, or a repeated answer). Then a block can exist twice, and the runs are
+    only a bound.
     """
 
     request: Ints
@@ -40,10 +41,10 @@ class Runs(NamedTuple):
 
 
 def stack_distances(paths: BlockPaths, version: str = "0.23") -> Runs:
-    """One pass for all capacities: distances on the stack as it was before each request, heads most recent.
+    """Stack distances for all capacities in one pass. Each is measured before its request touches anything.
 
-    With version 0.23 a request that ends with a partial block leaves it empty at the queue's front, so the next request
-    sees one block less; with 0.20 the partial block ages like any other.
+    From version 0.23 on a request that ends with a partial block returns it to the front of the queue, so the next
+    request has one block less; in 0.20 the partial block ages like any other.
     """
     legacy = _legacy(version)
     partial = paths.slots > paths.cached
@@ -75,9 +76,8 @@ def replay(
         paths: the requests at vLLM's block size.
         gpu_blocks: `num_gpu_blocks` of each capacity, the null block included.
         version: free-queue order, one of VERSIONS.
-        method: auto takes the single pass where it is exact (every request fits and no block is ever computed twice)
-        and
-            the exact replay elsewhere; one_pass and replay force one.
+        method: auto uses the single pass where it is exact (every request fits and no block is computed twice) and the
+            exact replay otherwise; one_pass and replay force one of them.
         null_block: False for managers without one (Dynamo's mocker).
 
     Raises:
@@ -93,7 +93,7 @@ def replay(
     runs = stack_distances(paths, version) if method != "replay" else None
     out = []
     for k in usable:
-        reason = _why_replay(k, largest, runs) if method == "auto" else f"method {method} was asked for"
+        reason = _why_replay(k, largest, runs) if method == "auto" else f"method {method} was requested"
         if runs is not None and (method == "one_pass" or not reason):
             why = reason or "every request fits and no block is computed twice"
             hits, all_run = hit_blocks_at(runs, k, paths.requests), np.ones(paths.requests, bool)
@@ -128,6 +128,7 @@ def _legacy(version: str) -> bool:
 
 @njit(cache=True)
 def _add(tree: Ints, index: int, value: int) -> None:
+    """Add `value` at `index` of a Fenwick tree."""
     i = index + 1
     while i < len(tree):
         tree[i] += value
@@ -136,6 +137,7 @@ def _add(tree: Ints, index: int, value: int) -> None:
 
 @njit(cache=True)
 def _sum_to(tree: Ints, index: int) -> int:
+    """Sum of a Fenwick tree up to and including `index`."""
     total = 0
     i = index + 1
     while i > 0:
@@ -170,6 +172,7 @@ def _distances(
         depth = 0
         i = 0
         again = False
+        # Each stretch of atoms that one request e touched last is a run; the look-up limit cuts the last run short.
         while i < count and last[scratch[i]] >= 0:
             e = last[scratch[i]]
             begin = depth
@@ -189,11 +192,12 @@ def _distances(
                 rows[used, 3] = held - _sum_to(tree, e) + empty_slot
                 used += 1
             again = again or depth > lookup[r]
-        # Touched only now: distances are those before this request.
+        # Touch the path after all look-ups: take its atoms from the requests that touched them last,
         for j in range(i):
             atom = scratch[j]
             _add(tree, last[atom], -blocks[atom])
             held -= blocks[atom]
+        # and count them, with the generated blocks, for this one.
         for j in range(count):
             last[scratch[j]] = r
         junk = 1 if legacy and partial[r] else 0
@@ -208,13 +212,14 @@ def _distances(
 
 @njit(cache=True)
 def _unlink(before: Ints, after: Ints, slot: int) -> None:
+    """Take a slot out of the free queue."""
     after[before[slot]] = after[slot]
     before[after[slot]] = before[slot]
 
 
 @njit(cache=True)
 def _forget(first: Ints, copies: Ints, held: Ints, slot: int) -> None:
-    """Take a block's hash from it: remove it from the list of copies of its id (oldest first)."""
+    """Remove a slot's hash: take the slot from the list of copies of its block (oldest first)."""
     block = held[slot]
     if block < 0:
         return
@@ -230,6 +235,7 @@ def _forget(first: Ints, copies: Ints, held: Ints, slot: int) -> None:
 
 @njit(cache=True)
 def _hash(first: Ints, copies: Ints, held: Ints, slot: int, block: int) -> None:
+    """Give a slot a block's hash: append it to the list of copies of that block."""
     held[slot] = block
     copies[slot] = -1
     if first[block] < 0:
@@ -260,9 +266,9 @@ def _manager(
 ) -> tuple[Ints, int, int]:
     n = len(leaf)
     hits = np.zeros(n, np.int64)
-    first = np.full(distinct, -1, np.int64)
-    copies = np.full(usable, -1, np.int64)
-    held = np.full(usable, -1, np.int64)
+    first = np.full(distinct, -1, np.int64)  # the oldest slot with a block's hash
+    copies = np.full(usable, -1, np.int64)  # the next slot with the same hash
+    held = np.full(usable, -1, np.int64)  # the block whose hash a slot has
     # The free queue: a ring of all slots with the sentinel `usable` between tail and head.
     after = np.empty(usable + 1, np.int64)
     before = np.empty(usable + 1, np.int64)
@@ -283,6 +289,7 @@ def _manager(
             hits[r] = -1
             unschedulable_tokens += prompt_tokens[r]
             continue
+        # Expand the path into block ids.
         count = walk(parent, leaf[r], scratch)
         filled = 0
         for i in range(count):
@@ -290,6 +297,7 @@ def _manager(
             for j in range(blocks[atom]):
                 ids[filled] = first_block[atom] + j
                 filled += 1
+        # Look up to the first miss, and take the slots that hit out of the free queue.
         found = 0
         while found < lookup[r] and first[ids[found]] >= 0:
             mine[found] = first[ids[found]]
@@ -297,11 +305,12 @@ def _manager(
         hits[r] = found
         for i in range(found):
             _unlink(before, after, mine[i])
+        # A request whose output does not fit ends after prefill.
         runs_out = slots[r] > usable
         total = prompt_slots[r] if runs_out else slots[r]
         full = prompt[r] if runs_out else cached[r]
         oom += 1 if runs_out else 0
-        # Prefill takes its blocks and hashes the full ones before decode takes more.
+        # Prefill takes slots from the front of the queue and hashes the full ones; then decode does the same.
         for i in range(found, prompt_slots[r]):
             slot = after[end]
             _unlink(before, after, slot)
@@ -316,6 +325,7 @@ def _manager(
             mine[i] = slot
         for i in range(prompt[r], full):
             _hash(first, copies, held, mine[i], ids[i])
+        # Return the slots tail first to the back of the queue; from 0.23 on a slot without a hash goes to the front.
         for i in range(total - 1, -1, -1):
             slot = mine[i]
             left = before[end] if legacy or held[slot] >= 0 else end

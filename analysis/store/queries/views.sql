@@ -1,6 +1,6 @@
--- The tables that every query reads, and what is selected of them.
--- Session variables hold the paths of the files and the question's choices; analysis.store.warehouse binds them.
--- analysis.store.axes generates the text in place of {filters}, {group} and {order}.
+-- The tables that every query reads, and the view of the selected requests.
+-- Session variables hold the paths of the files and the parameters of the question; analysis.store.warehouse binds them.
+-- analysis.store.axes generates the SQL for {filters}, {group} and {order}.
 CREATE VIEW facts AS
 SELECT *,
   CAST(timezone(coalesce(getvariable('timezone'), 'UTC'), started_at) AS DATE)::VARCHAR AS day,
@@ -9,9 +9,9 @@ FROM read_parquet(getvariable('facts_file'));
 
 CREATE VIEW runs AS SELECT * FROM read_parquet(getvariable('runs_file'));
 
--- Requests that the window and the filters leave. An unobserved head is a prompt's start that no log holds.
--- shared_head: hit tokens that the request has only because its unobserved head counts as shared with other sessions.
--- private_head: further tokens that it would hit if the heads of one agent, version and role were one and the same.
+-- The requests in the window that pass the filters. An unobserved head is the start of a prompt that no log contains.
+-- shared_head: tokens that hit only because the request's unobserved head counts as shared with other sessions.
+-- private_head: tokens that would also hit if all sessions of one agent, version and role had the same head.
 CREATE VIEW selected AS
 SELECT *,
   least(hit_tokens, head_tokens_unobserved) - least(same_session_hit_tokens, head_tokens_unobserved) AS shared_head,

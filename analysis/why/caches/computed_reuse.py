@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from analysis.kernel.heavy_paths import HeavyPaths, lca
-from analysis.kernel.touch_stacks import path_stacks
+from analysis.kernel.touch_stacks import touch_stacks
 from analysis.store.question import BadQuestion
 from traces.tree.compiled import njit
 
@@ -78,7 +78,7 @@ def computed_reuse(
         raise ValueError("every request needs an arrival, and a time of computation that is not before it")
     leaves = np.ascontiguousarray(leaf, np.int32)
     done = np.lexsort((np.arange(len(rows)), computed[rows])).astype(np.int64)
-    stacks = path_stacks(paths, ends, block_tokens)
+    stacks = touch_stacks(paths, ends, block_tokens)
     room = 2 * len(rows) + 16
     while True:  # the whole pass again where the room did not suffice: seldom, and simpler than to continue
         runs = (np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int32))

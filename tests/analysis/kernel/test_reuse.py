@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from analysis.kernel.heavy_paths import heavy_paths, shared_tokens
 from analysis.kernel.reuse import Reuse, reuse
-from analysis.kernel.touch_stacks import lru_runs, path_stacks
+from analysis.kernel.touch_stacks import lru_runs, touch_stacks
 from tests.references import naive
 
 
@@ -116,7 +116,7 @@ def test_equals_a_per_block_lru_at_every_capacity(workload: Any) -> None:
 def test_room_for_runs_grows_as_needed(workload: Any) -> None:
     _, tree, order, block, _, arrival = workload
     found, _ = run(tree, order, block, arrival)
-    stacks = path_stacks(heavy_paths(tree.parent, tree.start), tree.end, block)
+    stacks = touch_stacks(heavy_paths(tree.parent, tree.start), tree.end, block)
     rows = np.array(order, np.int32)
     runs, hits, distinct, steps = lru_runs(stacks, tree.leaf.astype(np.int32), rows, room=0)
     for grown, expected in zip(runs[:4], found[:4], strict=True):
@@ -246,7 +246,7 @@ def test_arrays_that_do_not_belong_together_are_refused() -> None:
     tree = naive.build_tree(["ab"])
     with pytest.raises(ValueError, match="block size"):
         run(tree, [0], 0)
-    with pytest.raises(ValueError, match="one each a request"):
+    with pytest.raises(ValueError, match="each has one per request"):
         run(tree, [], 1)
     with pytest.raises(ValueError, match=r"order\[0\] is 7"):
         run(tree, [7], 1)

@@ -103,5 +103,5 @@ def test_codes_out_of_range_are_refused() -> None:
         sorted_runs.capacity_curve(one, one, np.array([2]), 2)
     with pytest.raises(ValueError, match="need a group code"):
         sorted_runs.capacity_curve(one, one, None, 2)
-    with pytest.raises(ValueError, match="one each a run"):
+    with pytest.raises(ValueError, match="each run needs one"):
         sorted_runs.ttl_curve(one, one, np.array([0, 0]), 2)

@@ -16,7 +16,7 @@ from analysis.export.rows import ExportSelection
 
 
 def write_dag(out: ExportSelection, path: Path) -> Written:
-    """Write a conversation a line. A sub-agent, or a session that goes on with another prompt, is a spawn."""
+    """Write one conversation per line. A sub-agent, or a session that continues with a new prompt, is a spawn."""
     chains = Chains(out.block)
     count = loose = 0
     with new_file(path) as file:
@@ -39,7 +39,7 @@ def write_dag(out: ExportSelection, path: Path) -> Written:
     notes = [
         *chains.notes(),
         PLACEHOLDER,
-        "when top-level sessions start is for AIPerf to say (--concurrency, --request-rate)",
+        "AIPerf decides when top-level sessions start (--concurrency, --request-rate)",
     ]
     if loose:
         notes.append(f"{loose:,} sub-agents have no known spawning request: they run as sessions of their own")
@@ -66,7 +66,7 @@ def _turn(out: ExportSelection, conversation: Conversation, place: int, children
 
 
 def _spawn(conversation: Conversation, place: int, child: Conversation) -> dict[str, Any]:
-    """The child, joined by the first turn that was sent after it ended; by none where no turn was."""
+    """The child, joined by the first turn sent after it ended; not joined if there is no such turn."""
     last = child.turns[-1].row
     spawn: dict[str, Any] = {"children": [child.name]}
     if last.arrival_s is None or place + 1 >= len(conversation.turns):

@@ -1,4 +1,4 @@
-"""Sessions as load generators replay them: each turn adds to the prompt and the answer before it."""
+"""Sessions as load generators replay them: each turn appends to the previous prompt and its answer."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Link(NamedTuple):
     Attributes:
         name: the chain's name.
         first: whether it starts the chain.
-        added: tokens it adds; the whole prompt where it is first.
-        delay_s: seconds from the end of the answer before it; None unknown.
+        added: tokens it adds; the whole prompt if it is the first.
+        delay_s: seconds from the end of the previous answer; None unknown.
         turn: from 0.
     """
 
@@ -34,10 +34,10 @@ class _Tip(NamedTuple):
 
 
 class Chains:
-    """Splits sessions where a prompt is not the previous prompt, its answer and something new.
+    """Splits a session wherever a prompt is not the previous prompt plus its answer plus new tokens.
 
-    `rows`, `started` and `broken` count requests, chains, and the chains that started inside a session; `overlapping`
-    the turns that arrived before the answer they extend was recorded as complete (their delay is 0).
+    `rows`, `started` and `broken` count requests, chains, and chains that started inside a session. `overlapping`
+    counts turns that arrived before the answer they extend was recorded as complete (their delay is 0).
     """
 
     def __init__(self, block: int) -> None:
@@ -51,7 +51,8 @@ class Chains:
         tip = self._tips.get(row.session) if row.session is not None else None
         answer = 0 if row.output is None else row.output
         end = row.arrival_s if row.arrival_s is None or row.duration_s is None else row.arrival_s + row.duration_s
-        # block ids tell sharing to the block, so what shares all whole blocks of the previous prompt extends it
+        # block ids show sharing only to the block, so a prompt that shares all whole blocks of the previous one extends
+        # it
         extends = tip is not None and row.tokens > tip.tokens and row.shared >= tip.prompt - tip.prompt % self._block
         if tip is None or not extends:
             self.broken += tip is not None
@@ -68,7 +69,7 @@ class Chains:
         return Link(f"c{chain}", turn == 0, added, delay, turn)
 
     def notes(self) -> list[str]:
-        """What splitting did, as sentences."""
+        """The effects of splitting, as sentences."""
         found = [
             f"{self.rows:,} requests in {self.started:,} sessions; {self.broken:,} prompts do not extend the previous "
             "one with its answer and start a session with all of their tokens"

@@ -1,4 +1,4 @@
-"""Families as conversations: chains of turns that each add to the prompt and answer before, with who spawned whom."""
+"""Families as conversations: chains of turns, each appending to the previous prompt and answer, and their spawners."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Turn(NamedTuple):
 
 
 class Conversation(NamedTuple):
-    """A chain. `after` is the (name, turn) whose completion it follows: who spawned it, or the chain it continues."""
+    """A chain. `after` is the (name, turn) after whose completion it starts: its spawner, or the chain it continues."""
 
     name: str
     turns: list[Turn]
@@ -49,10 +49,10 @@ def conversations(out: ExportSelection, chains: Chains) -> Iterator[list[Convers
 
 
 def words(out: ExportSelection, turn: Turn, first: bool) -> str:
-    """Placeholder text of what a turn adds: made from block ids where it is a whole prompt, else its own."""
+    """Placeholder text for the tokens that a turn adds: derived from block ids if it is a whole prompt, else unique."""
     return filler.prompt_of(out, turn.row) if first else filler.text(-1 - turn.row.number, turn.added)
 
 
 def answer(turn: Turn) -> str:
-    """Placeholder text of a turn's answer (one word where its length is unknown)."""
+    """Placeholder text for a turn's answer (one word if its length is unknown)."""
     return filler.text(-(1 << 40) - turn.row.number, 1 if turn.row.output is None else turn.row.output)

@@ -1,7 +1,7 @@
-"""Placeholder text of a wanted length: common short words, about a token each in every tokenizer in use.
+"""Placeholder text of a given length: common short words, about one token each in the usual tokenizers.
 
-Equal seeds give equal text, so prompts share text exactly where they share blocks. Nothing of the dataset's own text is
-in it (a dataset holds none).
+Equal seeds give equal text, so prompts share text exactly where they share blocks. It contains none of the dataset's
+own text (a dataset holds no text).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def text(seed: int, tokens: int) -> str:
 
 
 def prompt_of(out: ExportSelection, row: Row) -> str:
-    """The text of a whole prompt: made from its block ids, or its own where the prompt is unknown."""
+    """The text of a whole prompt: derived from its block ids, or unique if the prompt is unknown."""
     ids = out.block_ids(row)
     return text(-1 - row.number, row.tokens) if ids is None else prompt(ids, out.block, row.tokens)
 

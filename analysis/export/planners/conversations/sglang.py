@@ -46,7 +46,7 @@ def write_agentic(out: ExportSelection, path: Path) -> Written:
 
 
 def write_mooncake(out: ExportSelection, path: Path) -> Written:
-    """Write times, block ids and output lengths in arrival order; requests that lack one are left out."""
+    """Write times, block ids and output lengths in arrival order. Requests that lack one of them are left out."""
     needed = ("arrival_s", "output", "prompt")
     count = write_lines(
         path,

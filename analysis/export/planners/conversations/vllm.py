@@ -36,13 +36,17 @@ def write_conversations(out: ExportSelection, path: Path) -> Written:
         file.write(b"\n]\n")
     return Written(
         count,
-        [*chains.notes(), PLACEHOLDER, "the benchmark keeps no times: conversations run as its clients are free"],
+        [
+            *chains.notes(),
+            PLACEHOLDER,
+            "the benchmark keeps no times: a conversation starts when one of its clients is free",
+        ],
         [f"python benchmark_serving_multi_turn.py --model MODEL --input-file {path} --num-clients 8"],
     )
 
 
 def write_custom(out: ExportSelection, path: Path) -> Written:
-    """Write one prompt a line, whole prompts in arrival order; prompts share text where they share blocks."""
+    """Write one whole prompt per line, in arrival order; prompts share text where they share blocks."""
     count = write_lines(
         path, ({"prompt": filler.prompt_of(out, row), "output_tokens": row.output} for row in out.rows())
     )
@@ -60,7 +64,7 @@ def write_custom(out: ExportSelection, path: Path) -> Written:
 
 
 def write_generation(profile: Profile, path: Path) -> Written:
-    """Write a generate_conversations configuration; TEXT.txt is a placeholder for a text of yours."""
+    """Write a generate_conversations configuration. TEXT.txt is a placeholder for the user's own text."""
     turns, output, first = need(profile, "turns"), need(profile, "output_tokens"), need(profile, "first_input_tokens")
     added = profile["overall"]["added_tokens_per_turn"] or first
     layers = profile["prefix_layers"]

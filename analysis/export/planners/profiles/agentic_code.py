@@ -1,9 +1,11 @@
-"""AIPerf's agentic-code generator: its configuration, set so that what comes out has the profile's figures.
+"""The configuration of AIPerf's agentic-code generator, chosen so that the generated sessions have the profile's
+figures.
 
-The generator (aiperf 0.13) draws a number of turns, a first prompt (global, group and own part), and per turn what is
-added to the previous prompt and its answer; a session ends early where its prompt would reach max_prompt_tokens. Delays
-come from two lognormals, are shortened as the prompt grows (times 1 - 0.8 prompt / max_prompt_tokens, 0.2 at least) and
-capped. Those rules bend what is asked for, so the writer plays them on random numbers of its own and corrects.
+The generator (aiperf 0.13) draws a number of turns, a first prompt (a global, a group and an own part), and for each
+turn the tokens added to the previous prompt and its answer. A session ends early if its prompt would reach
+max_prompt_tokens. Delays come from two lognormals, shrink as the prompt grows (by the factor 1 - 0.8 prompt /
+max_prompt_tokens, at least 0.2) and are capped. These rules shift the configured figures, so the writer simulates them
+with random numbers of its own and corrects the configuration.
 """
 
 from __future__ import annotations
@@ -23,21 +25,21 @@ from analysis.export.planners.profiles.turn_counts import Turns, fitted_turns
 from analysis.store.question import BadQuestion
 
 SHORTEST_OUTPUT = 30
-"""The generator raises shorter outputs to it, where outputs may be as long."""
+"""The generator raises shorter outputs to this length, if outputs may be that long."""
 
 MOST_SESSION_BLOCKS, MOST_GROUP_BLOCKS, MOST_GROUPS = 4000, 200, 1000
-"""Blocks that a session and a group may have, and groups."""
+"""The most blocks of a session, the most blocks of a group, and the most groups."""
 
 SESSIONS, ROUNDS, LONGEST = 1500, 6, 4000
-"""Sessions that are played, how often what is asked for is corrected, and the most turns that are played."""
+"""Simulated sessions, rounds of correction, and the most simulated turns."""
 
 NEAR = 0.03
-"""Figures farther off than this are told in the notes."""
+"""The notes list figures that are off by more than this."""
 
 
 class Played(NamedTuple):
-    """What the rules make of a configuration: per later turn added and before (the previous prompt), per turn input and
-    output, per session turns and first (its first prompt)."""
+    """Simulated sessions. Per later turn: `added` tokens and the prompt `before` them; per turn: `input` and `output`;
+    per session: `turns` and its `first` prompt."""
 
     added: NDArray[np.float64]
     before: NDArray[np.float64]
@@ -45,7 +47,7 @@ class Played(NamedTuple):
     output: NDArray[np.float64]
     turns: NDArray[np.float64]
     first: NDArray[np.float64]
-    cut: float  # share of sessions that end early, at the longest prompt
+    cut: float  # share of sessions that end early because they reach the longest prompt
 
 
 def write_agentic_code(profile: Profile, path: Path) -> Written:
@@ -106,7 +108,7 @@ def write_agentic_code(profile: Profile, path: Path) -> Written:
 
 
 def _block(profile: Profile, context: int | None, notes: list[str]) -> tuple[int, int]:
-    """(block size, longest prompt): blocks as small as the profile's where its longest prompt fits into a session."""
+    """(block size, longest prompt). The block size is the profile's if a session can hold its longest prompt."""
     block = int(profile["definition"]["block_size"])
     if context is None:
         raise BadQuestion("this target needs prompt lengths, which this dataset does not know")
@@ -143,7 +145,7 @@ def _layers(profile: Profile, block: int, notes: list[str]) -> tuple[int, int, d
 def play(
     own: Lognormal, grown: Lognormal, answers: Lognormal, turns: Turns, fixed: int, floor: float, longest: int
 ) -> Played:
-    """Sessions as the generator's rules make them, on the same random numbers every time."""
+    """Sessions simulated by the generator's rules, with the same random numbers every time."""
     random = np.random.default_rng(0)
     target = turns.drawn(random, SESSIONS)
     first = np.minimum(fixed + np.floor(_drawn(own, random, SESSIONS)), longest - 1)
@@ -179,7 +181,7 @@ def play(
 
 
 def _drawn(shape: Lognormal, random: np.random.Generator, count: int) -> NDArray[np.float64]:
-    """`count` draws; those out of bounds are replaced by others that are inside."""
+    """`count` draws; draws out of bounds are replaced by draws inside them."""
     scores = standard()[((random.permutation(count) + random.random(count)) / count * standard().size).astype(np.int64)]
     values = np.exp(np.clip(shape.mu + shape.sigma * scores, -60.0, 60.0))
     inside = (values >= shape.low) & (values <= shape.high)
@@ -191,7 +193,7 @@ def _drawn(shape: Lognormal, random: np.random.Generator, count: int) -> NDArray
 def _corrected(
     want: tuple[float, float], asked: tuple[float, float], values: NDArray[np.float64]
 ) -> tuple[float, float]:
-    """What to ask for so that mean and median come out as asked, from what came out."""
+    """The corrected mean and median to configure, from the figures that the last simulation gave."""
     if not values.size:
         return want
     got = float(values.mean()), float(np.median(values))
@@ -219,7 +221,8 @@ def _delays(gaps: dict[str, Any], made: Played, longest: int, notes: list[str]) 
     most = 1000 * every["max"]
     found: dict[str, Any] = {"agentic_fraction": round(fraction, 6)}
     whole_median, scale = 1000 * every["p50"], 1.0
-    for _ in range(1 if len(parts) < 2 else 3):  # medians of both kinds, moved alike until all delays have theirs
+    # scale the medians of both kinds equally until all delays together have the target median
+    for _ in range(1 if len(parts) < 2 else 3):
         random = np.random.default_rng(1)
         drawn = []
         for name, figures in parts.items():
@@ -236,7 +239,7 @@ def _delays(gaps: dict[str, Any], made: Played, longest: int, notes: list[str]) 
 def _fitted_delays(
     asked: tuple[float, float], longest: float, most: float, shorter: NDArray[np.float64], random: np.random.Generator
 ) -> tuple[Lognormal, NDArray[np.float64]]:
-    """The lognormal whose delays, shortened and capped, have the mean and median asked for (ms), and such delays."""
+    """The lognormal whose delays have this mean and median (ms) after shortening and capping, and those delays."""
     want = asked
     shape = fitted(*want, 0.5, 2 * max(2.0, longest))
     drawn = np.zeros(0)
@@ -248,7 +251,7 @@ def _fitted_delays(
 
 
 def _differences(overall: dict[str, Any], made: Played, fixed: int, longest: int) -> list[str]:
-    """Figures that the generator will not have, as a play of its rules shows, and what it does not know at all."""
+    """Figures that the generator will miss, according to the simulation, and what it cannot express at all."""
     off = []
     for name, values in (
         ("turns", made.turns), ("first_input_tokens", made.first), ("added_tokens_per_turn", made.added),
@@ -265,14 +268,14 @@ def _differences(overall: dict[str, Any], made: Played, fixed: int, longest: int
         ]
     notes = []
     if off:
-        notes.append("AIPerf's lognormals give other figures for: " + ", ".join(off))
+        notes.append("AIPerf's lognormals miss these figures: " + ", ".join(off))
     if made.cut > 0.01:
         notes.append(
             f"{100 * made.cut:.0f} % of its sessions end before their last turn, where their prompt would reach "
-            f"{longest:,} tokens: it cannot compact, and turns, prompts and reuse differ for that"
+            f"{longest:,} tokens: it cannot compact, so turns, prompts and reuse differ"
         )
     return [
         *notes,
-        "its generator knows no sub-agents, compactions, edits, branches or retries (every turn appends), no arrival "
+        "its generator has no sub-agents, compactions, edits, branches or retries (every turn appends), no arrival "
         "times of sessions, no dependence between the turns of a session; figures of reuse follow from its layers",
     ]

@@ -19,7 +19,7 @@ def write(profile: Profile, path: Path) -> Written:
     notes = []
     if mean_turns >= 2:
         shared = layers["global_tokens"] if layers else 0
-        # one length for all turns: a session's last prompt is as long as the sample's is on average
+        # one length for all turns, chosen so that the last prompt of a session has the sample's mean length
         per_turn = (first["mean"] + (mean_turns - 1) * added["mean"]) / mean_turns
         source: dict[str, Any] = {
             "type": "synthetic-session",

@@ -23,12 +23,12 @@ class Lognormal(NamedTuple):
     high: float
 
     def sample(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values at the normal scores `z`, those out of bounds left out."""
+        """Values at the normal scores `z`, without those out of bounds."""
         values = np.exp(np.clip(self.mu + self.sigma * z, -60.0, 60.0))
         return np.asarray(values[(values >= self.low) & (values <= self.high)])
 
     def figures(self, floor: float = 0.0) -> tuple[float, float]:
-        """Mean and median, with values below `floor` raised to it; NaN where nothing is inside the bounds."""
+        """Mean and median, with values below `floor` raised to it; NaN if no value is inside the bounds."""
         values = self.sample(_Z)
         if not values.size:
             return math.nan, math.nan
@@ -53,10 +53,10 @@ def standard() -> NDArray[np.float64]:
 
 
 def fitted(mean: float, median: float, low: float, high: float, floor: float = 0.0) -> Lognormal:
-    """The bounded lognormal whose mean and median are nearest to those asked for.
+    """The bounded lognormal whose mean and median are nearest to the given ones.
 
     Args:
-        mean, median: what its draws should have.
+        mean, median: targets for its draws.
         low, high: bounds, 0 < low <= high.
         floor: values below it are raised to it after drawing.
     """
@@ -82,7 +82,7 @@ def fitted(mean: float, median: float, low: float, high: float, floor: float = 0
 
 
 def _with_median(sigma: float, median: float, low: float, high: float, floor: float) -> Lognormal:
-    """The lognormal of this sigma whose bounded median is the one asked for."""
+    """The lognormal with this sigma and this median inside the bounds."""
     under, over = math.log(low) - 6 * sigma, math.log(high) + 6 * sigma
     found = Lognormal(math.log(median), sigma, low, high)
     for _ in range(30):

@@ -1,4 +1,4 @@
-"""Reading a profile: the figures that planners ask for, or why they are not there."""
+"""Reads the figures that planners need from a profile, or says why they are missing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def need(profile: Profile, name: str) -> dict[str, Any]:
     """The figures called `name` of all requests.
 
     Raises:
-        BadQuestion: where the dataset does not know them.
+        BadQuestion: the dataset does not have them.
     """
     found = profile["overall"].get(name)
     if found is None:
@@ -25,14 +25,14 @@ def need(profile: Profile, name: str) -> dict[str, Any]:
 
 
 def whole(value: float | None, least: int = 0) -> int:
-    """A rounded figure, at least `least`; `least` where it is unknown."""
+    """A rounded figure, at least `least`; `least` if it is unknown."""
     return least if value is None else max(least, round(value))
 
 
 def lognormal(
     figures: dict[str, Any], scale: float = 1.0, notes: list[str] | None = None, name: str = ""
 ) -> dict[str, float]:
-    """Mean and median of a lognormal: mean ≥ median > 0; says in `notes` where that bends the sample."""
+    """Mean and median for a lognormal: mean ≥ median > 0. A note is added to `notes` if that changes the sample's."""
     mean, median = figures["mean"] * scale, max(figures["p50"] * scale, 1e-3)
     if mean < median:
         if notes is not None:
@@ -50,19 +50,19 @@ def deviation(figures: dict[str, Any]) -> float:
 
 
 def rate(profile: Profile) -> float | None:
-    """Requests a second; None where times across sessions are not known."""
+    """Requests per second; None if times across sessions are not known."""
     arrivals = profile["arrivals"]
     return None if arrivals is None else arrivals["requests_per_s"]
 
 
 def session_rate(profile: Profile) -> float | None:
-    """Top-level sessions started a second; None where unknown."""
+    """Top-level sessions started per second; None if unknown."""
     arrivals = profile["arrivals"]
     return None if arrivals is None else arrivals["sessions_per_s"]
 
 
 def concurrency(profile: Profile) -> int | None:
-    """Mean requests in flight, at least 1; None where unknown."""
+    """Mean requests in flight, at least 1; None if unknown."""
     arrivals = profile["arrivals"]
     if arrivals is None or arrivals["in_flight_requests"] is None or arrivals["in_flight_requests"]["mean"] is None:
         return None

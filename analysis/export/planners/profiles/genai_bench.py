@@ -1,4 +1,4 @@
-"""genai-bench: a closed-loop benchmark of one input and output length at a time; a scenario per bucket."""
+"""genai-bench: a closed-loop benchmark with one input and output length at a time; one scenario per bucket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of turns as AIPerf draws them: a lognormal of whole mean and median, drawn again outside bounds, rounded."""
+"""Numbers of turns as AIPerf draws them: rounded draws from a lognormal with integer mean and median, inside bounds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Turns(NamedTuple):
         return Lognormal(math.log(self.median), sigma, float(self.min), float(self.max))
 
     def figures(self) -> tuple[float, float, float]:
-        """Mean, median and p90 of what is drawn; NaN where nothing is inside the bounds."""
+        """Mean, median and p90 of the draws; NaN if no draw is inside the bounds."""
         values = np.clip(np.round(self.shape().sample(standard())), self.min, self.max)
         if not values.size:
             return math.nan, math.nan, math.nan
@@ -42,9 +42,9 @@ class Turns(NamedTuple):
 
 
 def fitted_turns(mean: float, median: float, p90: float, low: int, high: int) -> Turns:
-    """The numbers of turns with the mean and median nearest to those asked for, by trying whole numbers around them.
+    """The parameters whose draws come nearest to the given mean and median, found by trying integers around them.
 
-    Of those that are about as near, the one whose p90 is nearest.
+    If several are about equally near, the one with the nearest p90.
     """
     asked = (max(mean, 1.0), max(median, 1.0), max(p90, 1.0))
     middle = min(max(round(median), low), high)
@@ -65,6 +65,6 @@ def fitted_turns(mean: float, median: float, p90: float, low: int, high: int) ->
 
 
 def _error(turns: Turns, asked: tuple[float, float, float]) -> float:
-    """Relative errors added up, that of the p90 a twentieth; infinite where nothing is drawn."""
+    """Sum of the relative errors, the p90's with weight 1/20; infinite if there are no draws."""
     mean, median, p90 = (abs(got / want - 1) for got, want in zip(turns.figures(), asked, strict=True))
     return math.inf if math.isnan(mean) else mean + median + 0.05 * p90

@@ -1,7 +1,8 @@
 """Agentic Mooncake v2: a header, then whole prompts with request ids and what each request waits for.
 
-A request follows the one before it in its session; a session's first request its spawner; a request that its session
-sends after a sub-agent ended joins it. `not_before_ms` keeps the recorded time.
+A request waits for the previous request of its session, and the first request of a sub-agent for the request that
+spawned it. A request that a session sends after a sub-agent ended joins that sub-agent. `not_before_ms` keeps the
+recorded time.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from analysis.export.rows import ExportSelection, Row
 
 _JSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
 SCHEMA, VERSION = "dynamo.agentic_mooncake", 2
-_KEPT = 64  # how many requests of a session may run at once
+_KEPT = 64  # most requests of one session that run at once
 
 
 def write(out: ExportSelection, path: Path) -> Written:
-    """Write the header and one request a row, in arrival order."""
+    """Write the header and one row per request, in arrival order."""
     ends = _Ends()
     last = _last_of_sessions(out)
     count = joins = 0
@@ -75,7 +76,7 @@ def _last_of_sessions(out: ExportSelection) -> dict[int, int]:
 
 
 class _Ends:
-    """When the requests that others wait for ended."""
+    """The end times of the requests that others wait for."""
 
     def __init__(self) -> None:
         self.overlapping = 0
@@ -100,7 +101,7 @@ class _Ends:
         return found
 
     def _sequence(self, row: Row, previous: int) -> dict[str, Any]:
-        """The session's latest request that had ended; the previous one, at its end, where none had."""
+        """The session's latest request that had ended; if none had, the previous request and its end."""
         for number, end in reversed(self._open[row.session or 0]):
             if end is not None and row.arrival_s is not None and end <= row.arrival_s:
                 return _wait(row, number, end, "sequence")
@@ -108,7 +109,7 @@ class _Ends:
         return {"request_id": f"r{previous}", "trigger": "completion", "delay_ms": 0, "relation": "sequence"}
 
     def sent(self, row: Row, last_of_agent: bool) -> None:
-        """Remember `row`, which has been written."""
+        """Remember a row that has been written."""
         end = None if row.arrival_s is None or row.duration_s is None else row.arrival_s + row.duration_s
         if row.session is None:
             return
@@ -121,7 +122,7 @@ class _Ends:
 
 
 def _wait(row: Row, on: int, end: float | None, relation: str) -> dict[str, Any]:
-    """Wait for the completion of request `on`; where it was still running (or its end is unknown), its dispatch."""
+    """Wait for the completion of request `on`, or for its dispatch if it was still running or its end is unknown."""
     if end is not None and row.arrival_s is not None and row.arrival_s >= end:
         delay = milliseconds(row.arrival_s - end)
         return {"request_id": f"r{on}", "trigger": "completion", "delay_ms": delay, "relation": relation}

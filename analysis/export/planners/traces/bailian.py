@@ -12,7 +12,7 @@ NATIVE_BLOCK_TOKENS = 16
 
 
 def write(out: ExportSelection, path: Path) -> Written:
-    """Write one request a row, in arrival order; a partial last block has an id."""
+    """Write one row per request, in arrival order; a partial last block has an id."""
     count = write_lines(
         path,
         (

@@ -16,7 +16,7 @@ _COLUMNS = (
 
 
 def write(out: ExportSelection, path: Path) -> Written:
-    """Write one request a row, in arrival order; requests without a time or an output are left out."""
+    """Write one row per request, in arrival order; requests without a time or an output are left out."""
     count = write_csv(path, _cells(out))
     notes = ["prompts share nothing in this format: every replay is cold", *out.left_out("arrival_s", "output")]
     return Written(

@@ -17,7 +17,7 @@ from analysis.export.rows import ExportSelection, Row
 
 
 def write(out: ExportSelection, path: Path) -> Written:
-    """Write one request_end event a row, in arrival order; times count from 1970 (the trace's start)."""
+    """Write one request_end event per request, in arrival order; the trace starts at 1970-01-01."""
     count = write_lines(path, (_event(out, row) for row in out.rows()))
     untimed = out.frame["arrival_s"].null_count()
     notes = ["times count from the trace's start, written as if that were 1970-01-01"]
@@ -73,7 +73,7 @@ def _replay(out: ExportSelection, row: Row) -> dict[str, Any] | None:
 
 
 def write_warm_up(out: ExportSelection, path: Path) -> Written:
-    """Write arrivals and lengths for the planner's load predictor; rows without a time or an output are left out."""
+    """Write arrivals and lengths for the planner's load predictor. Requests without time or output are left out."""
     count = write_lines(
         path,
         (

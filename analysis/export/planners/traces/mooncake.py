@@ -1,7 +1,7 @@
 """Mooncake JSONL in its two readings: whole prompts, and what each turn adds.
 
-The two look alike. Dynamo, AISimulate (`mooncake`) and kvcache-simulator take a row for the whole prompt; AIPerf and
-AISimulate (`mooncake-delta`) take a session's later rows for what a turn adds after the previous prompt and answer.
+The two look alike. Dynamo, AISimulate (`mooncake`) and kvcache-simulator read each row as a whole prompt; AIPerf and
+AISimulate (`mooncake-delta`) read a session's later rows as what a turn adds after the previous prompt and answer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from analysis.export.rows import ExportSelection
 
 
 def write(out: ExportSelection, path: Path) -> Written:
-    """Write one whole prompt a row, in arrival order; a partial last block has an id (⌈input/B⌉ ids)."""
+    """Write one whole prompt per row, in arrival order; a partial last block has an id (⌈input/B⌉ ids)."""
     count = write_lines(
         path,
         (
@@ -51,9 +51,9 @@ def write(out: ExportSelection, path: Path) -> Written:
 def write_delta(out: ExportSelection, path: Path) -> Written:
     """Write what each turn adds after the previous prompt and its answer.
 
-    A prompt that does not extend the previous one and its answer starts a new session with all of it, so that the
-    replayed totals match to the token. Ids of first rows are those of whole prompts; what a later turn adds is shared
-    with nobody (the answers in front of it are generated anew), so its ids are met once.
+    A prompt that does not extend the previous one and its answer starts a new session with all of its tokens, so the
+    replayed totals match to the token. First rows have the ids of whole prompts. No other request shares what a later
+    turn adds, because the answers before it are generated anew, so each of its ids occurs once.
     """
     chains = Chains(out.block)
     return Written(
@@ -72,7 +72,7 @@ def write_delta(out: ExportSelection, path: Path) -> Written:
 
 
 def _deltas(out: ExportSelection, chains: Chains) -> Iterator[dict[str, Any]]:
-    fresh = out.ids.whole + out.tree.parent.size  # above every id of the tree
+    fresh = out.ids.whole + out.tree.parent.size  # larger than every id of the tree
     for row in out.rows():
         link = chains.add(row)
         ids = out.block_ids(row) if link.first else None

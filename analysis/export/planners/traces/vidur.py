@@ -10,7 +10,7 @@ from analysis.export.rows import ExportSelection
 
 
 def write(out: ExportSelection, path: Path) -> Written:
-    """Write one request a row, in arrival order; requests without a time or an output are left out."""
+    """Write one row per request, in arrival order; requests without a time or an output are left out."""
     rows = [(f"{row.arrival_s:.6f}", row.tokens, row.output or 0) for row in out.rows("arrival_s", "output")]
     count = write_csv(path, [("arrived_at", "num_prefill_tokens", "num_decode_tokens"), *rows])
     longest = max((prefill + decode for _, prefill, decode in rows), default=0)

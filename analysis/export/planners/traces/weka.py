@@ -1,8 +1,9 @@
 """Weka (kv-cache-tester) session JSON: a file per top-level session, sub-agents nested one level, 64-token blocks.
 
-Whole blocks have ids (⌊in/64⌋ of them), local to the file and numbered from 1 as they are met. A sub-agent that its
-parent waits for is written as completed, with `t` when it ended and its duration; one that runs beside its parent as
-async_launched, with `t` when it started. Inner times count from the sub-agent's start. AIPerf forbids any other key.
+Whole blocks have ids (⌊in/64⌋ of them), local to the file and numbered from 1 in order of appearance. A sub-agent that
+its parent waits for is written as completed, with its end as `t` and its duration; one that runs in parallel with its
+parent is written as async_launched, with its start as `t`. Inner times count from the sub-agent's start. AIPerf rejects
+any other key.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _UNKNOWN_MODEL = "unknown"
 
 
 class _Lost:
-    """What the format cannot say, counted."""
+    """Counts of what the format cannot express."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
@@ -52,7 +53,7 @@ def write(out: ExportSelection, path: Path) -> Written:
     notes = [f"{files:,} files", *lost.notes(), *_unshared(out)]
     if len(models) > 1:
         notes.append(f"{len(models)} models: Dynamo and AISimulate take one model per corpus")
-    notes.append("times count from each session's start: when sessions start is for the replayer to say")
+    notes.append("times count from each session's start: the replayer decides when sessions start")
     return Written(
         requests, notes,
         [
@@ -66,7 +67,7 @@ def write(out: ExportSelection, path: Path) -> Written:
 
 
 def _unshared(out: ExportSelection) -> list[str]:
-    """How much sharing across files is lost, in hit tokens of an unbounded cache."""
+    """The sharing across files that is lost, in hit tokens of an unbounded cache."""
     lost = out.hit_tokens() - out.hit_tokens("family")
     if not lost:
         return []
@@ -97,7 +98,7 @@ def _document(rows: list[Row], out: ExportSelection, name: str, lost: _Lost) -> 
     first = entries[0]
     rest = sorted(entries[1:], key=lambda e: (e[0], e[1]))
     if rest and rest[0][0] < first[0]:
-        lost.add("sub-agents start before their parent's first request: they are written behind it")
+        lost.add("sub-agents start before their parent's first request: they are written after it")
     _number(first[2], rest, ids)
     return {
         "id": name,
@@ -118,7 +119,7 @@ def _head(rows: list[Row]) -> dict[str, int]:
 
 
 def _roles(parts: dict[int | None, list[Row]], lost: _Lost) -> tuple[list[Row], list[list[Row]]]:
-    """The top-level session's requests, and those of each of its sub-agents, deeper ones flattened to one level."""
+    """The top-level session's requests, and those of each sub-agent, with deeper levels flattened to one."""
     tops = [s for s, rows in parts.items() if rows[0].parent is None or rows[0].parent not in parts]
     main = parts[tops[0]]
     agents = [rows for s, rows in parts.items() if s != tops[0]]
@@ -133,7 +134,7 @@ def _seconds(row: Row, zero: float | None) -> float:
 
 
 class _LocalIds:
-    """Ids of a file, numbered from 1 as they are met in file order."""
+    """Block ids of one file, numbered from 1 in order of appearance."""
 
     def __init__(self) -> None:
         self.known: dict[int, int] = {}
@@ -181,7 +182,7 @@ def _agent(
     times = [_seconds(r, zero) for r in rows]
     start = min(times)
     ends = [t + (r.duration_s or 0.0) for t, r in zip(times, rows, strict=True)]
-    lasted_ms = math.ceil(round((max(ends) - start) * 1000, 3))  # whole milliseconds are all that AIPerf takes
+    lasted_ms = math.ceil(round((max(ends) - start) * 1000, 3))  # AIPerf accepts only whole milliseconds
     end = round(start + lasted_ms / 1000, 6)
     waits = not any(start < _seconds(r, zero) < end for r in main)
     inner = [

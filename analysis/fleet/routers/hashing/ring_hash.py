@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from analysis.fleet.routers.fleet import SIGNATURE, Fleet, Memory, Policy
 from analysis.fleet.routers.hashing.ring import prepare_ring
-from analysis.kernel.numba_norc import uncounted
+from analysis.kernel.numba_norc import numba_norc
 
 
-@uncounted(SIGNATURE)
+@numba_norc(SIGNATURE)
 def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
     sessions = len(fleet.last)
     points = len(memory.ints) - sessions

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from analysis.fleet.routers.fleet import SIGNATURE, Fleet, Memory, Policy, next_alive
-from analysis.kernel.numba_norc import uncounted
+from analysis.kernel.numba_norc import numba_norc
 
 
-@uncounted(SIGNATURE)
+@numba_norc(SIGNATURE)
 def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
     if fleet.last[session] >= 0:
         return fleet.last[session]

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from analysis.fleet.routers.fleet import SIGNATURE, Fleet, Memory, Policy, mix
-from analysis.kernel.numba_norc import uncounted
+from analysis.kernel.numba_norc import numba_norc
 
 
-@uncounted(SIGNATURE)
+@numba_norc(SIGNATURE)
 def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
     best = -1
     heaviest = np.uint64(0)

@@ -23,14 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.fleet.routers.fleet import SIGNATURE, Fleet, Memory, Policy, Setup
-from analysis.kernel.numba_norc import uncounted
+from analysis.kernel.numba_norc import numba_norc
 
 CREDIT, EVICTED, SEEN, REQUESTS = range(4)  # Memory.floats, tokens: to spend, still to be paid for, of prompts; prompts
 MOST = 40.0  # mean prompts of credit or of evicted tokens kept: a quiet hour is no licence for a costly one
 LEAST_PRICE = 1.0  # a whole mean prompt is never recomputed to spare a replica one request
 
 
-@uncounted(SIGNATURE)
+@numba_norc(SIGNATURE)
 def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
     budget, price, stiffness, session_limit, session_weight, kv_weight = memory.params[:6]
     eviction_weight, eviction_share, placing_price = memory.params[6:9]

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.fleet.routers.fleet import SIGNATURE, Fleet, Memory, Policy, Setup
-from analysis.kernel.numba_norc import uncounted
+from analysis.kernel.numba_norc import numba_norc
 
 # Memory.floats: tokens of this half window, of the one before, per replica; then when this half window began.
 
 
-@uncounted(SIGNATURE)
+@numba_norc(SIGNATURE)
 def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
     n = len(fleet.alive)
     work = memory.floats

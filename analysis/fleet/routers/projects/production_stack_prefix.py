@@ -9,10 +9,10 @@ one takes the lowest QPS.
 from __future__ import annotations
 
 from analysis.fleet.routers.fleet import SIGNATURE, Fleet, Memory, Policy, draw, least
-from analysis.kernel.numba_norc import uncounted
+from analysis.kernel.numba_norc import numba_norc
 
 
-@uncounted(SIGNATURE)
+@numba_norc(SIGNATURE)
 def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
     deepest = 0
     for r in range(len(fleet.alive)):

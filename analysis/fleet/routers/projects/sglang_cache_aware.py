@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.fleet.routers.fleet import SIGNATURE, Fleet, Memory, Policy, Setup
-from analysis.kernel.numba_norc import uncounted
+from analysis.kernel.numba_norc import numba_norc
 
 
-@uncounted(SIGNATURE)
+@numba_norc(SIGNATURE)
 def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory) -> int:
     processed = memory.ints
     idlest = -1

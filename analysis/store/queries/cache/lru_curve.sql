@@ -1,5 +1,5 @@
 -- Hit tokens of one LRU cache at each capacity (blocks), by one axis: Σ greatest(0, least(blocks, capacity - distance)).
--- Exact; for many capacities on large traces the curve command reads the events table instead.
+-- Exact. For many capacities on large traces the curve command reads a table of the curve's bends instead.
 -- Needs: order.
 CREATE MACRO lru_curve(axis VARCHAR := 'all', capacities BIGINT[] := []) AS TABLE
 WITH points AS (SELECT unnest(capacities)::BIGINT AS capacity_blocks),

@@ -1,6 +1,6 @@
--- How old what is re-used is, by how deep it lies in the LRU order: tokens re-used at stack distances from
--- capacity_blocks / 2 to capacity_blocks, and quantiles over the runs of the time since their last use. This is the age of
--- what a cache of that size still gives, not of what it evicts (for that: analysis.eviction_age).
+-- Age of reused blocks by stack distance: tokens reused at distances from capacity_blocks / 2 to capacity_blocks, and
+-- quantiles of the time since their last use, over reuse runs. This is the age of the blocks that a cache of that size
+-- still holds, not of those it evicts (analysis.headline.eviction_age computes the latter).
 -- Needs: order.
 CREATE MACRO reuse_age() AS TABLE
 SELECT

@@ -1,5 +1,5 @@
--- How long after a use blocks are used again (p90 of the gap over re-used runs), and how many sessions lie within that time
--- on average: a session counts from its first arrival until the horizon after its last.
+-- The reuse horizon (p90 of the time between two uses, over reuse runs), and the mean number of sessions inside it: a
+-- session counts from its first arrival until one horizon after its last.
 CREATE MACRO reuse_horizon() AS TABLE
 WITH spans AS (
   SELECT min(arrival_s) AS first_s, max(arrival_s) AS last_s FROM selected

@@ -1,5 +1,5 @@
--- Working set over time: distinct tokens that the requests of each of `bins` equal stretches of time touch (a block counts once a
--- stretch), tokens met for the first time, and sessions that are live (between their first and last request).
+-- Working set over time, in `bins` equal stretches: distinct tokens that the requests of a stretch touch (each block counts
+-- once per stretch), tokens seen for the first time, and live sessions (between their first and last request).
 CREATE MACRO working_set(bins BIGINT := 60) AS TABLE
 WITH spans AS (SELECT min(arrival_s) AS begin_s, max(arrival_s) AS final_s FROM selected WHERE prefix_tokens IS NOT NULL),
 placed AS (

@@ -1,7 +1,7 @@
--- The achievable hit rate (ceiling: unbounded, one shared cache, prompt tokens only) beside what providers reported.
+-- The achievable hit rate (ceiling: one unbounded, shared cache of prompt tokens) and the hit rate that providers reported.
 -- Ceiling: hit tokens / prefix tokens, over requests whose prompt is known; coverage: their share of input tokens.
--- Low and high: the unobserved head wholly private, or wholly shared by sessions of one agent, version and role.
--- With output (upper bound): a request that appends also hits the previous reply but its last token.
+-- Low and high: the unobserved head is wholly private, or wholly shared by sessions of one agent, version and role.
+-- With output (upper bound): a request that appends also hits the previous reply, except for its last token.
 -- Reported: cache reads / input over requests whose cache field is known. Gap: ceiling - reported over the same requests.
 CREATE MACRO hit_rate() AS TABLE
 WITH

@@ -1,5 +1,5 @@
--- Hit rate over time: the selected requests in `bins` equal stretches of time, each with its own rate and that of all up to its
--- end. Warming up: the first bins, up to the first whose rate reaches 95 % of the rate of the last half of the tokens.
+-- Hit rate over time, in `bins` equal stretches: the rate of each stretch, and the rate of all requests up to its end.
+-- Warming up: the bins before the first one whose rate reaches 95 % of the rate over the last half of the tokens.
 CREATE MACRO hit_rate_over_time(bins BIGINT := 60) AS TABLE
 WITH spans AS (SELECT min(arrival_s) AS begin_s, max(arrival_s) AS final_s FROM selected WHERE prefix_tokens IS NOT NULL),
 sums AS (

@@ -1,8 +1,8 @@
--- Where the input tokens went, by one axis: every prefix token is hit, or lost for one cause, taken in this order:
+-- Where the input tokens went, by one axis: every prefix token hits, or misses for exactly one cause, tried in this order:
 -- in_flight (a running request was computing it), routing (one shared cache of the same total size would have it), ttl,
--- capacity, block_rounding (shared, short of a full block), rewritten (the previous prompt had it behind a change),
--- first_seen. lost: what the previous prompt had behind the place where this one parts from all before it. `causes` names
--- the file of per-request causes that analysis.misses keeps.
+-- capacity, block_rounding (shared, but not a full block), rewritten (the previous prompt had it after a change),
+-- first_seen. lost: tokens of the previous prompt after the point where this prompt differs from all earlier ones.
+-- `causes` names the file of per-request causes that analysis.why writes.
 CREATE MACRO misses(axis VARCHAR := 'all', causes VARCHAR := NULL) AS TABLE
 SELECT
   g."group", count(*) AS requests, count(DISTINCT g.session_id) AS sessions,

@@ -1,5 +1,5 @@
 -- How much prompts repeat each other: prefix tokens, distinct tokens, re-processing factor, same- and cross-session hits.
--- Distinct tokens: tokens of tree nodes on some selected prompt's path. Re-processing factor: prefix / distinct tokens.
+-- Distinct tokens: tokens of the tree nodes on the paths of selected prompts. Re-processing factor: prefix / distinct tokens.
 -- Previous-request overlap: full blocks shared with the session's previous request over full blocks, main sessions, first
 -- requests in the denominator.
 CREATE MACRO overlap() AS TABLE

@@ -1,6 +1,6 @@
--- The ceiling over the requests whose cache reads and prompt are known, by one axis, beside what was reported for them: tokens
--- at the block size that is asked for. Low and high: the unobserved head wholly private, or wholly shared by sessions of
--- one agent, version and role (as hit_rate has them).
+-- The ceiling of the requests whose cache reads and prompt are known, and the cache reads reported for them, by one axis.
+-- Tokens at the requested block size. Low and high: the unobserved head is wholly private, or wholly shared by sessions of
+-- one agent, version and role (as in hit_rate).
 CREATE MACRO reported_ceiling(axis VARCHAR := 'all') AS TABLE
 SELECT
   "group", count(*) AS requests, sum(prefix_tokens)::BIGINT AS prefix_tokens,

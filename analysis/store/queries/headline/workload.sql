@@ -1,5 +1,5 @@
--- What the workload asks for: requests, sessions, input and output tokens, turns, growth, gaps, rates.
--- Input counts all prompt tokens, cached included. Ratios use requests where both sides are known. New tokens per turn:
+-- The size and pace of the workload: requests, sessions, input and output tokens, turns, growth, gaps, rates.
+-- Input counts all prompt tokens, including cached ones. Ratios use requests where both sides are known. New tokens per turn:
 -- prompt tokens that the session's previous prompt did not have. Gap: from the end of a request (its arrival where the
 -- end is unknown) to the next arrival of its session. Turns are those of main sessions.
 CREATE MACRO workload() AS TABLE

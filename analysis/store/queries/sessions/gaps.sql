@@ -1,4 +1,4 @@
--- Gaps between a session's requests (end of one, or its arrival where the end is unknown, to the next arrival), by trigger.
+-- Gaps between a session's requests, by trigger: from the end of one (its arrival if the end is unknown) to the next arrival.
 CREATE MACRO gaps() AS TABLE
 SELECT
   coalesce(trigger, 'unknown') AS trigger, gap_group, count(*) AS requests,

@@ -1,7 +1,7 @@
--- The sessions to look at first: by tokens that an unbounded cache without changes of the history would have hit, and
--- were not, with the cause that costs most of them. history: what the session's last prompt had behind the place where the
--- next one parts from all before it; branches: the same where that goes on from an earlier prompt (fork, rewind). Sessions that lost nothing are left out.
--- `causes` names the file of per-request causes (see misses).
+-- The sessions to look at first: those that lost most of the tokens that an unbounded cache would have hit if no history
+-- had changed, each with its costliest cause. history: tokens of the previous prompt after the point where the next one
+-- differs from all earlier prompts; branches: the same for prompts that continue from an earlier prompt (fork, rewind).
+-- Sessions that lost nothing are left out. `causes` names the file of per-request causes (see misses).
 CREATE MACRO missing_sessions(causes VARCHAR := NULL, most BIGINT := 50) AS TABLE
 WITH lost AS (
   SELECT

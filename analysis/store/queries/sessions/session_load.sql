@@ -1,5 +1,5 @@
--- How busy sessions are: by the most requests that a session has in flight at once, sessions, requests, and the median duty cycle
--- (time with a request in flight over the time from the first arrival to the last end). Only where durations are known.
+-- How busy sessions are, by the most requests that a session has in flight at once: sessions, requests, median duty cycle
+-- (time with a request in flight / time from the first arrival to the last end). Only requests with known durations.
 CREATE MACRO session_load() AS TABLE
 WITH timed AS (
   SELECT session_id, arrival_s, end_s FROM selected

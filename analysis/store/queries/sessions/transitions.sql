@@ -1,4 +1,4 @@
--- Requests by what happened between them and the session's earlier prompts, with the tokens that were shared.
+-- Requests by transition (how the prompt relates to the session's earlier prompts), with the tokens they hit.
 CREATE MACRO transitions() AS TABLE
 SELECT
   coalesce(transition, 'unknown') AS transition, count(*) AS requests, count(DISTINCT session_id) AS sessions,
