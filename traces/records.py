@@ -1,7 +1,7 @@
 """What a reader yields: sessions, requests with their prompts, and what it could not use.
 
-A prompt is told as *what it adds* to an earlier prompt (`base`), so a reader never repeats the history of a session and
-the prefix tree is built in work proportional to the new tokens.
+A prompt is given as *what it adds* to an earlier prompt (`base`), so a reader never repeats the history of a session
+and the prefix tree is built in work proportional to the new tokens.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Prompt(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """A prompt told by block ids: labels (int, hex or other string), never floats.
+    """A prompt given by block ids: labels (int, hex or other string), never floats.
 
     `ids` is a list, or the text between the brackets of a JSON array of whole numbers (then only what is new since the
     session's previous prompt is ever parsed: traces.tree.blocks).

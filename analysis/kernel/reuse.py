@@ -88,7 +88,7 @@ def reuse(
     rows = _row_ids(order, len(leaves), "order")
     if len(rows) != len(leaves) or len(arrival_s) != len(leaves):
         raise ValueError(
-            f"{len(leaves)} leaves, {len(rows)} places in the order, {len(arrival_s)} arrivals: one each a request"
+            f"leaf, order and arrival_s differ in length: {len(leaves)}, {len(rows)} and {len(arrival_s)}"
         )
     cut = paths if paths is not None else heavy_paths(parent, start)
     ends = np.ascontiguousarray(end, dtype=np.int64)

@@ -22,10 +22,10 @@ def requests(
     Arguments and errors are those of `Calls.request`.
     """
     answer = call.answer if isinstance(call.answer, Mapping) else None
-    told = passes(usage_object(call, answer))
-    if not told and answer is not None:
+    logged = passes(usage_object(call, answer))
+    if not logged and answer is not None:
         call = call._replace(rounds=rounds(answer.get("content")))
-    for one in _calls(call, told) if told else (call,):
+    for one in _calls(call, logged) if logged else (call,):
         yield calls.request(one, extra, hidden)
 
 
@@ -45,15 +45,15 @@ class _Span(NamedTuple):
     next: int
 
 
-def _calls(call: Call, told: list[Pass]) -> Iterator[Call]:
+def _calls(call: Call, logged: list[Pass]) -> Iterator[Call]:
     body = call.request if isinstance(call.request, Mapping) else None
     answer = call.answer if isinstance(call.answer, Mapping) else {}
     content = answer.get("content")
     blocks: list[Any] = content if isinstance(content, list) else []
-    fallback = any(one.kind == "fallback_message" for one in told)
+    fallback = any(one.kind == "fallback_message" for one in logged)
     at = 0
-    for place, one in enumerate(told):
-        final = place == len(told) - 1
+    for place, one in enumerate(logged):
+        final = place == len(logged) - 1
         wrote = _wrote(blocks, at, "" if one.kind == "message" and fallback else one.kind, final)
         stopped = answer.get("stop_reason") if final else "tool_use" if one.kind == "message" else one.kind
         yield call._replace(
@@ -65,7 +65,7 @@ def _calls(call: Call, told: list[Pass]) -> Iterator[Call]:
             ttft_s=None,  # the answer's is that of its first pass or of its last
             duration_s=None,  # only that of all passes together is known
             identity=call.identity if final or call.identity is None else f"{call.identity}|{place}",
-            compaction=place > 0 and told[place - 1].kind == "compaction",
+            compaction=place > 0 and logged[place - 1].kind == "compaction",
         )
         at = wrote.next
 

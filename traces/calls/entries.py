@@ -79,19 +79,19 @@ class Entries:
                 heads += [self.system(block) for block in (system if isinstance(system, list) else [system])]
                 break
         for name in ("messages", "input", "contents", "prompt", "text", "input_ids", "prompt_token_ids"):
-            told = request.get(name)
-            if told is not None:
-                return heads, self._told(told, name)
+            value = request.get(name)
+            if value is not None:
+                return heads, self._field(value, name)
         return heads, []
 
-    def _told(self, told: Any, name: str) -> list[Entry]:
-        if isinstance(told, str):
-            return self.text(told) if name in ("prompt", "text") else [self.message(told)]
-        if isinstance(told, list) and told and isinstance(told[0], int):
-            return self.token_ids(told)
-        if isinstance(told, list) and name in ("prompt", "text", "input_ids") and len(told) == 1:
-            return self._told(told[0], name)
-        return [self.message(message) for message in (passes_apart(told) if isinstance(told, list) else [told])]
+    def _field(self, value: Any, name: str) -> list[Entry]:
+        if isinstance(value, str):
+            return self.text(value) if name in ("prompt", "text") else [self.message(value)]
+        if isinstance(value, list) and value and isinstance(value[0], int):
+            return self.token_ids(value)
+        if isinstance(value, list) and name in ("prompt", "text", "input_ids") and len(value) == 1:
+            return self._field(value[0], name)
+        return [self.message(message) for message in (passes_apart(value) if isinstance(value, list) else [value])]
 
     def message(self, message: Any) -> Entry:
         """A message of any provider."""

@@ -22,7 +22,7 @@ from traces.text.lengths import PER_TOKEN, PER_TOOL_CALL, split, spread
 KNOWN_PLACES = 400_000
 
 
-class Told(NamedTuple):
+class LoggedCall(NamedTuple):
     """A prompt, its length (None where it was neither counted nor is exact), and the pieces of its answer."""
 
     prompt: Prompt | None = None
@@ -43,7 +43,7 @@ class History:
         self._places: OrderedDict[int, _Place] = OrderedDict()
         self._replies: OrderedDict[int, tuple[int, int]] = OrderedDict()  # place -> (entry key, tokens)
 
-    def tell(
+    def add(
         self,
         key: str,
         entries: Sequence[Entry],
@@ -53,7 +53,7 @@ class History:
         model: str | None = None,
         hidden: Piece | None = None,
         guess: bool = False,
-    ) -> Told:
+    ) -> LoggedCall:
         """The prompt of request `key` that consists of `entries`.
 
         Args:
@@ -80,7 +80,7 @@ class History:
                 whole = before + round(sum(self._estimate(entry, model) for entry in entries[start:]))
             prompt, ends = self._measured(key, entries, places, start, base, whole, hidden, model)
         if not prompt.pieces and prompt.base is None:
-            return Told()
+            return LoggedCall()
         for at, tokens in zip(places[start:], ends, strict=True):
             self._places[at] = _Place(key, tokens)
         if places and not exact:
@@ -89,8 +89,8 @@ class History:
             self._places.popitem(last=False)
         answer = self._answer(places[-1] if places else 0, reply, output, not exact)
         if hidden is not None:
-            return Told(prompt._replace(completeness="no_head"), total, answer)
-        return Told(prompt, length, answer)
+            return LoggedCall(prompt._replace(completeness="no_head"), total, answer)
+        return LoggedCall(prompt, length, answer)
 
     def _walk(self, model: str | None, hidden: Piece | None, entries: Sequence[Entry], exact: bool) -> list[int]:
         """A digest of everything up to the end of each entry."""
@@ -169,11 +169,11 @@ class History:
         left = growth - sum(fixed.values())
         if left < 0.5 * sum(weights[at] for at in rest) or (not rest and left < 0):
             fixed, rest, left = {}, list(range(len(new))), growth
-        told = spread(left, [weights[at] for at in rest], [new[at].elastic for at in rest])
+        spread_out = spread(left, [weights[at] for at in rest], [new[at].elastic for at in rest])
         shares = [0] * len(new)
         for at, tokens in fixed.items():
             shares[at] = tokens
-        for at, tokens in zip(rest, told.tokens, strict=True):
+        for at, tokens in zip(rest, spread_out.tokens, strict=True):
             shares[at] = tokens
         return shares
 
@@ -187,19 +187,19 @@ class History:
     def _answer(
         self, place: int, reply: Sequence[Entry], output: int | None, measured: bool
     ) -> tuple[Piece, ...] | None:
-        told = [piece for entry in reply for piece in entry.pieces]
-        if not told:
+        pieces = [piece for entry in reply for piece in entry.pieces]
+        if not pieces:
             return None
         if not measured:
-            return tuple(told)
+            return tuple(pieces)
         if output is None:
             output = round(sum(self._estimate(entry, None) for entry in reply))
-        sizes = split(output, [float(piece.tokens) for piece in told])
+        sizes = split(output, [float(piece.tokens) for piece in pieces])
         if len(reply) == 1:
             self._replies[place] = (reply[0].key, output)
             while len(self._replies) > KNOWN_PLACES:
                 self._replies.popitem(last=False)
-        return tuple(Piece(p.key, n, p.role) for p, n in zip(told, sizes, strict=True) if n > 0)
+        return tuple(Piece(p.key, n, p.role) for p, n in zip(pieces, sizes, strict=True) if n > 0)
 
 
 def _base(place: _Place | None) -> Base | None:

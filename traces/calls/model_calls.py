@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from traces.calls.entries import Entries, Entry
-from traces.calls.history import History, Told
+from traces.calls.history import History, LoggedCall
 from traces.records import Context, Piece, Request
 from traces.text.tools import classify
 from traces.usage.rules import Usage, normalise
@@ -81,7 +81,7 @@ class Calls:
         if call.rounds > 1 and length is not None:
             length = round(length / call.rounds)  # a server-side tool's result adds little to what was sent before
         replies = self._replies(answer)
-        told = Told()
+        logged = LoggedCall()
         entries: list[Entry] = []
         if body is not None:
             heads, own = self.entries.of(body)
@@ -91,7 +91,7 @@ class Calls:
                 seen = sum(entry.tokens for entry in entries)
                 hidden = Piece(self._digest(missing), max(0, (length or 0) - seen), "unobserved")
             # By the name that was asked for: an answer names the version, and a call without one must still match.
-            told = self.history.tell(
+            logged = self.history.add(
                 call.key,
                 entries,
                 length,
@@ -101,7 +101,7 @@ class Calls:
                 hidden,
                 not self._fill,
             )
-        prompt = told.prompt
+        prompt = logged.prompt
         if prompt is not None and call.rounds > 1:
             prompt = prompt._replace(lengths="tokenizer")
         if prompt is not None and call.cut:
@@ -116,7 +116,7 @@ class Calls:
             ttft_s=_duration(call.ttft_s),
             duration_s=_duration(call.duration_s),
             model=model,
-            input_tokens=told.tokens if counted.input_tokens is None and self._fill else counted.input_tokens,
+            input_tokens=logged.tokens if counted.input_tokens is None and self._fill else counted.input_tokens,
             cache_read_tokens=counted.cache_read_tokens,
             cache_write_tokens=counted.cache_write_tokens,
             output_tokens=counted.output_tokens,
@@ -124,7 +124,7 @@ class Calls:
             output_tokens_estimate=_estimate(replies) if counted.output_tokens is None else None,
             reasoning_tokens=counted.reasoning_tokens,
             prompt=prompt,
-            reply=told.reply,
+            reply=logged.reply,
             trigger=trigger(entries),
             work=work,
             tool_classes=classes,

@@ -192,16 +192,16 @@ class _Teller:
             self._total(span)
             yield Skipped("ignored", 1, "no call of a model", span.ordinal)
             return
-        told = self.describe(span)
-        if span.error and not told.usage:
+        described = self.describe(span)
+        if span.error and not described.usage:
             yield Skipped("failed_attempt", 1, "a span that ended with an error", span.ordinal)
             return
-        if told.body is None and told.answer is None and not told.usage and told.model is None:
+        if described.body is None and described.answer is None and not described.usage and described.model is None:
             yield Skipped("ignored", 1, "a span without content, usage and model", span.ordinal)
             return
         self.used += 1
         yield from self._session(span)
-        request = self._request(span, told)
+        request = self._request(span, described)
         for agent in self.forest.agents(span):
             self.sums[agent] += (request.input_tokens or 0) + (request.output_tokens or 0)
         yield request
@@ -244,7 +244,7 @@ class _Teller:
         inner = self.forest.agents(span)[:-1]
         return [*(f"{root}/{agent}" for agent in inner), root]
 
-    def _request(self, span: Span, told: Described) -> Request:
+    def _request(self, span: Span, described: Described) -> Request:
         duration = None
         if span.start_s is not None and span.end_s is not None:
             duration = span.end_s - span.start_s
@@ -253,15 +253,15 @@ class _Teller:
                 key=str(span.ordinal),
                 ordinal=span.ordinal,
                 session=next(iter(self._chain(span)), None),
-                request=told.body,
-                answer=told.answer,
-                usage=told.usage,
-                provider=told.provider,
-                model=told.model,
+                request=described.body,
+                answer=described.answer,
+                usage=described.usage,
+                provider=described.provider,
+                model=described.model,
                 arrival_s=span.start_s,
-                ttft_s=told.ttft_s,
+                ttft_s=described.ttft_s,
                 duration_s=duration,
-                identity=told.identity or f"span:{span.trace}:{span.span}",
-                cut=told.cut,
+                identity=described.identity or f"span:{span.trace}:{span.span}",
+                cut=described.cut,
             )
         )

@@ -1,4 +1,5 @@
-"""Text of prompts: what content blocks are (`blocks`, `messages`), and how many tokens they have (`tokens`, `lengths`).
+"""Text of prompts: the kinds of content blocks (`blocks`, `messages`), and their lengths in tokens (`tokens`,
+`lengths`).
 
 In: messages of any provider. Out: their parts in order, token counts, and shares of a length that the provider counted.
 """

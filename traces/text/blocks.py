@@ -1,7 +1,7 @@
-"""What a content block of a message is, whoever wrote it, and where the parts of a call or a result are in it.
+"""The kind of a content block, in any provider's format, and the parts of a tool call or result inside it.
 
 OpenAI chat and Responses, Anthropic, Bedrock Converse, Gemini, LangChain, the AI SDK and the agents that log them
-differ in names only. A block's own type decides; without one, the fields it has.
+differ only in names. The block's type decides; without a type, its fields do.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 IMAGE_TOKENS = 1500
-"""Assumed size of an image or document where nothing shows it. A full-HD screenshot is 1,105 tokens for OpenAI
-(85 + 170 for each of 6 tiles of 512 pixels), 1,548 for Gemini (258 for each of 6 tiles) and some 1,600 for Anthropic
-(width x height / 750 after it is scaled down to 1.15 megapixels)."""
+"""Assumed size of an image or document whose size the log does not show. A full-HD screenshot is 1,105 tokens for
+OpenAI (85 + 170 for each of 6 tiles of 512 pixels), 1,548 for Gemini (258 for each of 6 tiles) and some 1,600 for
+Anthropic (width x height / 750 after it is scaled down to 1.15 megapixels)."""
 
 ROLE_OF = {
     "system": "system",
@@ -36,7 +36,7 @@ ROLE_OF = {
     "AIMessageChunk": "assistant",
     "ToolMessage": "tool_result",
 }
-"""What logs call the writer of a message, and the node role of each."""
+"""The names that logs give the writer of a message, and the node role of each."""
 
 _TYPES = {
     "media": """image image_url input_image document file input_file container_upload blob uri video audio input_audio
@@ -50,7 +50,7 @@ _TYPES = {
     "summary": "compaction compaction_summary",
 }
 KIND_OF_TYPE = {name: kind for kind, names in _TYPES.items() for name in names.split()}
-"""A block's type -> media | call | result | reasoning | summary. Other types are text, or nothing known."""
+"""A block's type -> media | call | result | reasoning | summary. Other types are text or unknown."""
 
 _MEDIA_FIELDS = ("inlineData", "inline_data", "fileData", "image", "document")
 _CALL_FIELDS = ("toolUse", "functionCall", "function_call", "toolCall")
@@ -60,7 +60,7 @@ _BINARY = re.compile(r"[A-Za-z0-9+/=_\-]{2000,}\Z")
 
 
 class ToolCall(NamedTuple):
-    """A call as the model wrote it: the tool's name ("" where there is none), its arguments, the call's id."""
+    """A tool call as the model wrote it: the tool's name ("" if there is none), its arguments, the call's id."""
 
     name: str
     arguments: Any
@@ -68,14 +68,14 @@ class ToolCall(NamedTuple):
 
 
 class ToolResult(NamedTuple):
-    """What a tool returned, and the id of the call it answers."""
+    """The output of a tool, and the id of the call it answers."""
 
     body: Any
     id: Any
 
 
 def kind_of_block(block: Mapping[str, Any]) -> str:
-    """media | call | result | reasoning | summary; "" for text and what is not known."""
+    """media | call | result | reasoning | summary; "" for text and unknown blocks."""
     named = block.get("type")
     kind = KIND_OF_TYPE.get(named) if isinstance(named, str) else None
     if kind is not None:
@@ -92,7 +92,7 @@ def kind_of_block(block: Mapping[str, Any]) -> str:
 
 
 def tool_call(block: Mapping[str, Any]) -> ToolCall:
-    """The parts of a call; one without a name is called what its type says (web_search_call)."""
+    """The parts of a call; a call without a name is named after its type (web_search_call)."""
     inner = _inside(block, *_CALL_FIELDS)
     inner = _inside(inner, "function")
     name = first(inner, "name", "toolName", "tool", "function_name", "function")
@@ -111,12 +111,12 @@ def tool_result(block: Mapping[str, Any]) -> ToolResult:
 
 
 def first(block: Mapping[str, Any], *fields: str) -> Any:
-    """The first of the fields that holds something."""
+    """The first of the fields that is not empty."""
     return next((block[name] for name in fields if block.get(name) is not None), None)
 
 
 def is_binary(text: str) -> bool:
-    """Whether a text is base64 or a data URL and no text at all."""
+    """Whether a string is base64 or a data URL instead of text."""
     if text.startswith("data:") and ";base64," in text[:200]:
         return True
     if len(text) < 2000 or not _BINARY.match(text):

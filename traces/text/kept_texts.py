@@ -1,17 +1,17 @@
-"""Texts of prompts while an ingest runs: what parts two prompts is named by them, and they are gone when it ends."""
+"""Texts of prompts, kept in memory while an ingest runs, to name the change between two prompts. Never written."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 
 MOST_CHARS = 32 << 20
-"""The most text that is remembered; what came first is forgotten first."""
+"""The most text that is kept; the oldest is dropped first."""
 LONGEST_CHARS = 16_384
-"""Of longer texts the beginning is kept: it is enough to name what changed."""
+"""Longer texts are cut to this length: their beginning is enough to name a change."""
 
 
 class KeptTexts:
-    """Texts by the digest of the piece that stands for them in the prefix tree, where that holds no token ids."""
+    """Texts by the digest of the piece that represents them in the prefix tree, for pieces without token ids."""
 
     def __init__(self) -> None:
         self._texts: OrderedDict[int, str] = OrderedDict()
@@ -33,7 +33,7 @@ class KeptTexts:
             self.add(key, text)
 
     def get(self, key: int) -> str | None:
-        """The text of a piece, or None where it is not known."""
+        """The text of a piece, or None if it is not known."""
         return self._texts.get(key)
 
     def all(self) -> dict[int, str]:

@@ -1,8 +1,8 @@
-"""Lengths that must add up: spreading a counted number of tokens over the messages that are known to share it.
+"""Distributes a prompt length that the provider counted over the messages of the prompt, so that lengths add up.
 
-The provider counts a prompt as a whole; the transcript shows its messages. The tokenizer's counts are the weights of
-the messages, never their lengths. The constants were fitted on ten public sessions of 956 requests (Claude Sonnet 4 and
-4.5, Opus 4.1) against o200k_base.
+The provider counts a prompt as a whole; the transcript shows its messages. The tokenizer's counts serve as weights of
+the messages, not as their lengths. The constants were fitted on ten public sessions with 956 requests (Claude Sonnet 4
+and 4.5, Opus 4.1) against o200k_base.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ PER_TOOL_CALL = 80
 """Provider tokens that frame one tool call and its result."""
 
 PER_OUTPUT_TOKEN = 1.15
-"""Provider tokens per tokenizer token of text in an answer (median 0.93 of the truth where that is known)."""
+"""Provider tokens per tokenizer token of text in an answer (a median of 0.93 of the true count, where it is known)."""
 
 EXCESS_FACTOR, EXCESS_TOKENS = 2.0, 1000
-"""Growth above factor * estimate + tokens holds something that is not in the transcript (an attachment, say). Nine of
-ten turns stay below 1.31 * estimate; the stretches that were found hidden exceed it by 14,000 and more."""
+"""If a prompt grew by more than factor * estimate + tokens, it contains something that is not in the transcript (an
+attachment, for example). Nine of ten turns stay below 1.31 * estimate; known hidden content exceeds it by 14,000 tokens
+or more."""
 
 
 def prompt_estimate(counted: int, tool_calls: int = 0) -> float:
@@ -30,23 +31,23 @@ def prompt_estimate(counted: int, tool_calls: int = 0) -> float:
 
 
 def output_estimate(counted: int, tool_calls: int = 0) -> int | None:
-    """Provider tokens of an answer with `counted` tokenizer tokens; None for an answer of which nothing is seen."""
+    """Provider tokens of an answer with `counted` tokenizer tokens; None if no part of the answer is visible."""
     return round(PER_OUTPUT_TOKEN * counted + PER_TOOL_CALL * tool_calls) or None
 
 
 class Shares(NamedTuple):
-    """Tokens per message, and the rest that belongs to none of them."""
+    """Tokens per message, and the remaining tokens that belong to no message."""
 
     tokens: list[int]
     unobserved: int
 
 
 def split(total: int, weights: Sequence[float]) -> list[int]:
-    """`total` tokens in whole shares proportional to `weights`; the shares add up to `total` exactly.
+    """Splits `total` tokens into integer shares proportional to `weights` that add up to `total` exactly.
 
-    Cumulative rounding: share i is the difference of two rounded running sums, so no share is off by more than one and
-    equal beginnings of two weight lists with one scale get equal shares. Without any weight everything goes to the
-    last one.
+    Cumulative rounding: share i is the difference of two rounded running sums. So no share is off by more than one, and
+    two weight lists with the same beginning and scale get the same shares there. If all weights are 0, the last share
+    gets everything.
     """
     whole = sum(weights)
     if not weights:
@@ -64,13 +65,13 @@ def split(total: int, weights: Sequence[float]) -> list[int]:
 
 
 def spread(growth: int, estimates: Sequence[float], elastic: Sequence[bool]) -> Shares:
-    """The tokens that a prompt grew by, spread over what was added to it.
+    """Distributes the tokens by which a prompt grew over the messages added to it.
 
     Args:
         growth: Provider tokens of everything added; not negative.
         estimates: Estimated provider tokens of each addition.
-        elastic: Additions whose size the transcript does not show (images, documents): where there are any, they take
-            what the others leave.
+        elastic: Whether the transcript does not show the size of an addition (images, documents). If there are such
+            additions, they get the tokens that the others do not need.
     """
     expected = sum(estimates)
     if any(elastic) and growth > expected:

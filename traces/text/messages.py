@@ -1,8 +1,8 @@
-"""Message lists of every provider as the parts that a model reads: who wrote it, its text, what has no text.
+"""Splits the messages of any provider into the parts that a model reads: role, text, and size of parts without text.
 
-OpenAI chat and Responses, Anthropic, Bedrock Converse, Gemini, OpenTelemetry and LangChain messages differ in names
-only (`traces.text.blocks`). Cache marks are dropped: they move from call to call and no model sees them. So are the ids
-of tool calls, which differ between runs. Images, documents and base64 are never taken as text.
+OpenAI chat and Responses, Anthropic, Bedrock Converse, Gemini, OpenTelemetry and LangChain messages differ only in
+names (`traces.text.blocks`). Cache marks are dropped, because they move from call to call and no model sees them. Ids
+of tool calls are dropped too, because they differ between runs. Images, documents and base64 are never read as text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_DEPTH = 40
 
 
 class Part(NamedTuple):
-    """A stretch of one message. `text` is what is tokenised; `guess` tokens stand for what has no text.
+    """A part of one message. `text` is tokenised; `guess` is the assumed number of tokens of a part without text.
 
     `name` is the tool that an assistant's part calls.
     """
@@ -60,7 +60,7 @@ def compact(value: Any) -> bytes:
 
 
 def serialise(value: Any) -> str:
-    """Any JSON value as compact text in the order it was sent, without cache marks and binary data."""
+    """Any JSON value as compact text, with keys in the order sent, without cache marks and binary data."""
     if isinstance(value, str):
         return value
     return compact(_clean(value, 0)).decode("utf-8", "replace")
@@ -163,7 +163,7 @@ def _media(block: Mapping[str, Any]) -> Iterator[Part]:
     if isinstance(text, str) and not is_binary(text):
         yield Part("user", text)
     else:
-        # The place is marked by what was sent: equal images are equal, and different ones differ.
+        # A digest of the content stands for it: equal images are equal parts, different images are not.
         yield Part("image", "", IMAGE_TOKENS, name=_mark(block))
 
 

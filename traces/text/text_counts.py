@@ -1,8 +1,8 @@
-"""Counts of texts, made in batches on a thread beside the reader.
+"""Counts the tokens of texts in batches, on a thread beside the reader.
 
-A tokenizer works without Python's lock, but a thread that takes it up for every text waits longer for the lock than it
-counts. So each text gets a number and some hundred are counted at a time; meanwhile a reader continues, and looks the
-counts up when it has seen its last line.
+A tokenizer works without Python's global lock, but a thread that acquires the lock for every text waits longer than it
+counts. So each text gets a number, and a few hundred texts are counted at a time. The reader continues meanwhile, and
+looks up the counts after its last line.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 BATCH_CHARS = 1 << 19
-"""Enough for some 30 ms of counting: a thread waits up to 5 ms each time it asks for the lock."""
+"""Batch size, about 30 ms of counting: a thread may wait 5 ms each time it requests the lock."""
 BATCHES_AHEAD = 4
 REMEMBERED_TEXTS = 200_000
-"""Texts that are counted once: agents' messages and tools repeat themselves, and lines are logged again."""
+"""The number of texts remembered, so that each is counted once: agents repeat messages and tools, and log lines
+twice."""
 
 
 class TextCounts:
-    """Numbers for texts, and after `settle` the token count of each. Equal texts get one number."""
+    """Numbers texts, and after `settle` holds the token count of each. Equal texts share a number."""
 
     def __init__(self, tokenizer: Any) -> None:
-        """Count with `tokenizer` (traces.text.tokens.Tokenizer, or what stands for one)."""
+        """Count with `tokenizer` (traces.text.tokens.Tokenizer, or an object with the same methods)."""
         self._tokenizer = tokenizer
         self.tokens = array("I")  # by number; 0 until settled
         self._known: dict[int, int] = {}
@@ -34,8 +35,8 @@ class TextCounts:
         self._running: deque[tuple[int, Future[list[int]]]] = deque()
 
     def number(self, text: str) -> int:
-        """The number of `text`, which is counted soon if it is new."""
-        key = hash(text)  # of 64 bits: among a million texts two share one with a chance of 3 in 10^8
+        """The number of `text`; a new text is queued for counting."""
+        key = hash(text)  # 64 bits: the chance that two of a million texts share one is 3 in 10^8
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= REMEMBERED_TEXTS:

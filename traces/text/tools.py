@@ -1,6 +1,6 @@
-"""What tool calls say about the work: tool names of coding agents, sorted into a few classes.
+"""Sorts the tool names of coding agents into a few classes, which describe the work that an answer does.
 
-Only the classes leave this module: names that people gave to tools of their own never reach a dataset.
+Only the classes leave this module: names of users' own tools never reach a dataset.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def tool_class(name: str) -> str:
 def work_of(classes: Iterable[str]) -> str:
     """The kind of work of an answer that calls tools of `classes`.
 
-    The weightiest class called counts: edit, then execute, plan, explore; other calls are `other`, and without calls it
-    is `unknown` (the caller may know better).
+    The first of these classes that is called decides: edit, execute, plan, explore. Other calls give `other`, and no
+    calls `unknown` (the caller may know better).
     """
     called = set(classes)
     for work in ("edit", "execute", "plan", "explore"):

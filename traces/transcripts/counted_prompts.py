@@ -1,8 +1,9 @@
-"""From a conversation and the provider's counts to prompts: the counts are the lengths, the log is the structure.
+"""Builds prompts from a conversation and the provider's counts: lengths come from the counts, structure from the log.
 
-A prompt is its parent's, the parent's answer and the new messages; what it grew by is spread over these by their
-estimated lengths. Growth that they cannot explain, and the head that is not logged (system prompt and tools), become
-`unobserved`. The same rules hold for every agent; what a call was given, a `Conversation` says.
+A prompt consists of its parent's prompt, the parent's answer and new messages. The tokens by which it grew are
+distributed over the answer and the messages by their estimated lengths. Growth that these cannot explain, and a head
+that is not logged (system prompt and tools), become `unobserved`. The rules are the same for every agent; a
+`Conversation` says what each call contained.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ P = TypeVar("P")
 
 
 class Head(NamedTuple):
-    """What prompts of one kind of session begin with: agent, version, main or subagent."""
+    """Identifies a head that sessions share: agent, version, main or subagent."""
 
     agent: str
     version: str | None
@@ -27,7 +28,7 @@ class Head(NamedTuple):
 
 
 class Conversation(Protocol[C, P]):
-    """The calls of one source and their parts. A call and a part are whatever names them there."""
+    """The calls of one source and their parts; a call and a part are whatever the source identifies them by."""
 
     def calls(self) -> Sequence[C]:
         """All calls in the order of the log."""
@@ -39,10 +40,10 @@ class Conversation(Protocol[C, P]):
         """The session of a call."""
 
     def head_of(self, call: C) -> Head:
-        """Whose head its prompt begins with."""
+        """The head that its prompt begins with."""
 
     def logged_head(self, call: C) -> list[P]:
-        """What the log shows of that head."""
+        """The parts of that head that the log shows."""
 
     def length(self, call: C) -> int | None:
         """Tokens of the prompt as the provider counted them."""
@@ -51,25 +52,26 @@ class Conversation(Protocol[C, P]):
         """Prompt tokens read from the provider's cache; 0 where unknown."""
 
     def cached_total(self, call: C) -> int:
-        """Prompt tokens in the provider's cache once the call was made; 0 where unknown."""
+        """Prompt tokens in the provider's cache after the call; 0 where unknown."""
 
     def parent(self, call: C) -> C | None:
         """The call whose prompt and answer this one continues."""
 
     def set_parent(self, call: C, parent: C) -> None:
-        """It continues another call than the log says."""
+        """Record that the call continues another call than the log says."""
 
     def starts_cold(self, call: C) -> bool:
-        """Whether it is the first call of a session, so that what it reads from the cache another session wrote."""
+        """Whether it is the first call of a session, so that whatever it reads from the cache was written by
+        another."""
 
     def compacted(self, call: C) -> bool:
         """Whether a summary replaced the history before it."""
 
     def by_person(self, call: C) -> bool:
-        """Whether a person's message ends its prompt."""
+        """Whether its prompt ends with a message from the user."""
 
     def inputs(self, call: C) -> list[P]:
-        """The messages that are new in its prompt."""
+        """The new messages in its prompt."""
 
     def reply(self, call: C) -> list[P]:
         """Its answer."""
@@ -84,26 +86,26 @@ class Conversation(Protocol[C, P]):
         """Which parts are reasoning."""
 
     def estimates(self, parts: list[P]) -> list[float]:
-        """Provider tokens that are expected of each part."""
+        """Estimated provider tokens of each part."""
 
     def elastic(self, parts: list[P]) -> list[bool]:
-        """Which parts have a size that the log does not show."""
+        """Which parts have a size that the log does not show (images, documents)."""
 
     def pieces(self, parts: list[P], tokens: Sequence[int]) -> list[Piece]:
-        """The parts at these lengths, without those of no length."""
+        """The parts with these lengths; parts of length 0 are left out."""
 
     def shares(self, parts: list[P]) -> list[int] | None:
-        """The lengths that an answer's parts were given; None before they were."""
+        """The lengths assigned to an answer's parts; None before that."""
 
     def share(self, call: C, parts: list[P], tokens: Sequence[int]) -> None:
-        """Give the parts of the answer of `call` their lengths."""
+        """Assign lengths to the parts of the answer of `call`."""
 
 
 class CountedPrompts(Generic[C, P]):
     """The prompts and answers of a conversation.
 
-    The first prompt that continues an answer settles the lengths of its parts, so all answers are settled before the
-    first prompt is made; prompts are not kept. Ask for prompts in the order of the calls.
+    The first prompt that continues an answer determines the lengths of its parts. So the lengths of all answers are
+    determined before the first prompt is made. Prompts are not stored; request them in the order of the calls.
     """
 
     def __init__(self, log: Conversation[C, P], digest: Any) -> None:
@@ -118,7 +120,7 @@ class CountedPrompts(Generic[C, P]):
             self._settle(call)
 
     def prompt(self, call: C) -> Prompt | None:
-        """The prompt of a call, as long as the provider says; None where it does not say."""
+        """The prompt of a call, with the length that the provider reported; None if it reported none."""
         total = self._log.length(call)
         if total is None:
             return None
@@ -151,18 +153,19 @@ class CountedPrompts(Generic[C, P]):
                 left[session, total] = call
 
     def _extends(self, call: C) -> tuple[C | None, list[P]]:
-        """The nearest call before of known length, and the parts that came since its answer."""
+        """The nearest earlier call of known length, and the parts added since its answer."""
         log = self._log
         added = log.inputs(call)
         base = log.parent(call)
         while base is not None and log.length(base) is None:
-            # A call of unknown length has no prompt to extend: its own messages are new here.
+            # A call of unknown length has no prompt that could be extended, so its messages count as new here.
             added = log.inputs(base) + log.reply(base) + added
             base = log.parent(base)
         return base, added
 
     def _settle_before(self, call: C) -> None:
-        """Settle the lengths of the answer that a prompt is the first to continue, together with its new messages."""
+        """Determine the lengths of an answer from the first prompt that continues it, together with the new
+        messages."""
         log = self._log
         total = log.length(call)
         if total is None:
@@ -178,7 +181,7 @@ class CountedPrompts(Generic[C, P]):
             log.share(base, answer, shares.tokens[: len(answer)])
 
     def _settle(self, call: C) -> None:
-        """Give an answer that no prompt continues its estimated lengths."""
+        """Assign estimated lengths to an answer that no prompt continues."""
         answer = self._log.reply(call)
         if answer and self._log.shares(answer) is None:
             estimates = self._reply_estimates(call, answer)
@@ -196,10 +199,11 @@ class CountedPrompts(Generic[C, P]):
         return Prompt(tuple(log.pieces(answer + added, tokens)), Base(log.key(base), False), "no_head")
 
     def _shortened(self, call: C, base: C, total: int, added: list[P]) -> Prompt:
-        """A prompt below its parent's length: history was dropped or rewritten.
+        """A prompt shorter than its parent's: history was dropped or rewritten.
 
-        What the provider read from its cache is certainly kept. Otherwise the prompt of the last turn that a person
-        started is: after it come the thinking blocks, which the next such turn drops. Otherwise the head is.
+        Tokens that the provider read from its cache are certainly kept. Otherwise the prompt of the last turn that the
+        user started is kept: the thinking blocks come after it, and the next such turn drops them. Otherwise only the
+        head is kept.
         """
         log = self._log
         read = log.read_tokens(call)
@@ -225,7 +229,7 @@ class CountedPrompts(Generic[C, P]):
         pieces: list[Piece] = []
         left = total
         for at, piece in enumerate(head):
-            # What all sessions share comes before what this one has; the messages take theirs before the rest.
+            # Parts that all sessions share come before parts of this one; messages get their tokens before the rest.
             tokens = min(piece.tokens, left if at == 0 else max(0, left - visible))
             left -= tokens
             if tokens:
@@ -233,7 +237,7 @@ class CountedPrompts(Generic[C, P]):
         return tuple(pieces + self._spread(call, left, added))
 
     def _head(self, call: C, before: int) -> list[Piece]:
-        """The head of a session from the `before` tokens that precede its first messages: shared, logged, its own."""
+        """The head of a session, made of the `before` tokens before its first messages: shared, logged, and its own."""
         log = self._log
         known = log.logged_head(call)
         estimates = log.estimates(known)
@@ -248,7 +252,7 @@ class CountedPrompts(Generic[C, P]):
         ]
 
     def _spread(self, call: C, tokens: int, parts: list[P]) -> list[Piece]:
-        """`parts` at lengths that add up to `tokens`, what they cannot explain in front of them."""
+        """`parts` with lengths that add up to `tokens`; tokens that they cannot explain come before them."""
         log = self._log
         shares = spread(tokens, log.estimates(parts), log.elastic(parts))
         hidden = self._digest(f"hidden in:{log.key(call)}") if shares.unobserved else 0
@@ -256,19 +260,19 @@ class CountedPrompts(Generic[C, P]):
         return rest + log.pieces(parts, shares.tokens)
 
     def _reply_estimates(self, call: C, answer: list[P]) -> list[float]:
-        """Provider tokens of each part of an answer; where it was counted to its end they add up to the count."""
+        """Provider tokens of each part of an answer; they add up to its count if it was counted to its end."""
         log = self._log
         estimates, output = log.estimates(answer), log.output_tokens(call)
         if not answer or output is None:
             return estimates
         reasoning, thoughts = log.reasoning_tokens(call), log.thoughts(answer)
         if reasoning and any(thoughts) and reasoning <= output and not all(thoughts):
-            # The summary that is logged is shorter than the reasoning that was counted.
+            # The logged summary is shorter than the reasoning that the provider counted.
             return _divided(estimates, thoughts, reasoning, output - reasoning)
         hidden = [at for at, thought in enumerate(thoughts) if thought and not estimates[at]]
         expected = sum(estimates)
         if hidden and output > expected:
-            for at in hidden:  # reasoning of which the log has only a signature
+            for at in hidden:  # reasoning of which the log contains only a signature
                 estimates[at] = (output - expected) / len(hidden)
             return estimates
         return [float(share) for share in split(output, estimates)]

@@ -129,9 +129,9 @@ def test_history_is_told_once() -> None:
     context = _context()
     entries, history = Entries(context), History(context)
     messages = [{"role": "user", "content": "first"}, {"role": "assistant", "content": "second"}]
-    first = history.tell("1", [entries.message(m) for m in messages], None)
+    first = history.add("1", [entries.message(m) for m in messages], None)
     longer = [*messages, {"role": "user", "content": "third"}]
-    second = history.tell("2", [entries.message(m) for m in longer], None)
+    second = history.add("2", [entries.message(m) for m in longer], None)
     assert first.tokens == 4 + 5 + 4 + 6
     assert second.tokens == first.tokens + 4 + 5
     assert second.prompt is not None
@@ -139,7 +139,7 @@ def test_history_is_told_once() -> None:
     assert second.prompt.base.request_key == "1"
     assert [piece.role for piece in second.prompt.pieces] == ["template", "user"]
     edited = [messages[0], {"role": "user", "content": "else"}]
-    third = history.tell("3", [entries.message(m) for m in edited], None)
+    third = history.add("3", [entries.message(m) for m in edited], None)
     assert third.prompt is not None
     assert third.prompt.base is not None
     assert third.prompt.base.keep_tokens == 4 + 5
@@ -151,19 +151,19 @@ def test_growth_is_the_providers_and_the_repeated_answer_keeps_its_size() -> Non
     user = {"role": "user", "content": "x" * 100}
     answer = {"role": "assistant", "content": "y" * 10}
     head = entries.system("s" * 50)
-    told = history.tell("1", [head, entries.message(user)], 300, [entries.message(answer)], 40)
-    assert _tokens(told.prompt) == 300
-    assert told.reply is not None
-    assert sum(piece.tokens for piece in told.reply) == 40
+    logged = history.add("1", [head, entries.message(user)], 300, [entries.message(answer)], 40)
+    assert _tokens(logged.prompt) == 300
+    assert logged.reply is not None
+    assert sum(piece.tokens for piece in logged.reply) == 40
     again = [head, *map(entries.message, [user, answer, {"role": "user", "content": "z" * 100}])]
-    told = history.tell("2", again, 460)
-    assert told.prompt is not None
-    assert told.prompt.base == ("1", False, 300)
+    logged = history.add("2", again, 460)
+    assert logged.prompt is not None
+    assert logged.prompt.base == ("1", False, 300)
     by_role: dict[str, int] = {}
-    for piece in told.prompt.pieces:
+    for piece in logged.prompt.pieces:
         by_role[piece.role] = by_role.get(piece.role, 0) + piece.tokens
     assert sum(by_role.values()) == 160
-    assert told.prompt.pieces[0].tokens + told.prompt.pieces[1].tokens == 40
+    assert logged.prompt.pieces[0].tokens + logged.prompt.pieces[1].tokens == 40
 
 
 def test_an_excess_is_unobserved_and_a_head_has_one_size() -> None:
@@ -171,14 +171,14 @@ def test_an_excess_is_unobserved_and_a_head_has_one_size() -> None:
     entries, history = Entries(context), History(context)
     head = entries.system("s" * 1000)
     for key, total in (("1", 1100), ("2", 1150), ("3", 9000)):
-        told = history.tell(key, [head, entries.message({"role": "user", "content": f"{key}" * 60})], total)
-        assert _tokens(told.prompt) == total
-        assert told.prompt is not None
-        if told.prompt.base is None:
+        logged = history.add(key, [head, entries.message({"role": "user", "content": f"{key}" * 60})], total)
+        assert _tokens(logged.prompt) == total
+        assert logged.prompt is not None
+        if logged.prompt.base is None:
             assert key == "1"
         else:
-            assert told.prompt.base.keep_tokens == 1004
-        hidden = [piece for piece in told.prompt.pieces if piece.role == "unobserved"]
+            assert logged.prompt.base.keep_tokens == 1004
+        hidden = [piece for piece in logged.prompt.pieces if piece.role == "unobserved"]
         assert bool(hidden) == (key == "3")
 
 
@@ -197,15 +197,15 @@ def test_prompts_are_as_long_as_counted_and_keep_no_more_than_their_base(calls: 
     lengths: dict[str, int] = {}
     for at, (messages, total) in enumerate(calls):
         listed = [entries.message({"role": role, "content": text}) for role, text in messages]
-        told = history.tell(str(at), listed, total)
-        if told.prompt is None:
+        logged = history.add(str(at), listed, total)
+        if logged.prompt is None:
             assert total == 0
             continue
-        assert _tokens(told.prompt) == (total if total is not None else sum(entry.tokens for entry in listed))
-        assert all(piece.tokens > 0 for piece in told.prompt.pieces)
-        if told.prompt.base is not None:
-            assert (told.prompt.base.keep_tokens or 0) <= lengths[told.prompt.base.request_key]
-        lengths[str(at)] = _tokens(told.prompt)
+        assert _tokens(logged.prompt) == (total if total is not None else sum(entry.tokens for entry in listed))
+        assert all(piece.tokens > 0 for piece in logged.prompt.pieces)
+        if logged.prompt.base is not None:
+            assert (logged.prompt.base.keep_tokens or 0) <= lengths[logged.prompt.base.request_key]
+        lengths[str(at)] = _tokens(logged.prompt)
 
 
 def test_streams_cut_anywhere_read_the_same() -> None:

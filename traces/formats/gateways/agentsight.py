@@ -141,7 +141,7 @@ class _Capture:
     def _rebuild(self, body: Mapping[str, Any]) -> Iterator[Record]:
         """Calls that were not captured, from the next one of their conversation, which repeats them.
 
-        A request that ends with an answer and a message behind it begins with the prompt of that answer.
+        A request that ends with an answer and one more message begins with the prompt of that answer.
         """
         messages = body.get("messages")
         if not self.lost or not isinstance(messages, list) or len(messages) < 3:

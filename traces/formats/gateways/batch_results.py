@@ -43,13 +43,13 @@ def read(source: Source, context: Context) -> Iterator[Record]:
 def _answered(record: Mapping[str, Any]) -> tuple[Any, Any, str | None] | None:
     """(request body, answer, why there is none) of a record; None where it is no result of a batch."""
     for name, place in (("result", "message"), ("response", "body")):
-        told = record.get(name)
+        outcome = record.get(name)
         if "custom_id" in record and name in record:
-            if not isinstance(told, Mapping):
+            if not isinstance(outcome, Mapping):
                 return None, None, "a call of the batch that failed"
-            status = told.get("status_code", 200)
-            failed = told.get("type") not in (None, "succeeded") or (isinstance(status, int) and status >= 400)
-            return None, told.get(place), "a call of the batch that failed or expired" if failed else None
+            status = outcome.get("status_code", 200)
+            failed = outcome.get("type") not in (None, "succeeded") or (isinstance(status, int) and status >= 400)
+            return None, outcome.get(place), "a call of the batch that failed or expired" if failed else None
     if "recordId" in record and ("modelOutput" in record or "modelInput" in record):
         failed = not isinstance(record.get("modelOutput"), Mapping)
         return (

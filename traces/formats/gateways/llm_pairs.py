@@ -99,11 +99,11 @@ class _Pair:
         response = record.get("response", record.get("response_body", record.get("resp")))
         self.usage: dict[str, Any] | None = None
         if record.get("schemaType") == _BEDROCK_LOG:
-            given, told = _side(record, "input"), _side(record, "output")
-            request, response = given.get("inputBodyJson"), told.get("outputBodyJson")
+            given, returned = _side(record, "input"), _side(record, "output")
+            request, response = given.get("inputBodyJson"), returned.get("outputBodyJson")
             self.usage = {
                 "inputTokens": given.get("inputTokenCount"),
-                "outputTokens": told.get("outputTokenCount"),
+                "outputTokens": returned.get("outputTokenCount"),
                 "cacheReadInputTokens": given.get("cacheReadInputTokenCount"),
                 "cacheWriteInputTokens": given.get("cacheWriteInputTokenCount"),
             }

@@ -50,7 +50,7 @@ class _Stream:
         self.session: str | None = None
         self.agent: Mapping[str, Any] = {}
         self.head: Piece | None = None
-        self.told: list[Entry] = []  # what the next call is sent
+        self.sent: list[Entry] = []  # what the next call is sent
         self.reply: list[Entry] = []  # what the running call has said
         self.started: dict[str, float | None] = {}
 
@@ -73,20 +73,20 @@ class _Stream:
             agent = payload.get("agent")
             self.agent = agent if isinstance(agent, Mapping) else {}
             self.session = text_of(payload, "id")
-            self.told, self.head = [], None
+            self.sent, self.head = [], None
             system = text_of(self.agent, "system")
             if system is not None:
-                self.told.append(self.calls.entries.system(system))
+                self.sent.append(self.calls.entries.system(system))
             if self.session is not None:
                 yield Session(self.session, role="main", agent=text_of(self.agent, "name"))
         elif kind == "span.model_request_start":
             self.started[text_of(payload, "id") or ""] = first_moment(payload, "processed_at")
-            self.told += self.reply
+            self.sent += self.reply
             self.reply = []
         elif kind == "user.message":
-            self.told += self.reply
+            self.sent += self.reply
             self.reply = []
-            self.told.append(entry({"role": "user", "content": payload.get("content")}))
+            self.sent.append(entry({"role": "user", "content": payload.get("content")}))
         elif kind == "agent.message":
             self.reply.append(entry({"role": "assistant", "content": payload.get("content")}))
         elif kind in ("agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use"):
@@ -107,7 +107,7 @@ class _Stream:
         ended = first_moment(payload, "processed_at")
         model = text_of(self.agent.get("model"), "id")
         if self.head is None and counted.input_tokens is not None:
-            seen = sum(entry.tokens for entry in self.told)
+            seen = sum(entry.tokens for entry in self.sent)
             name = f"{self.agent.get('id')} {self.agent.get('version')}"
             self.head = Piece(self.digest(f"tools of {name}"), max(0, counted.input_tokens - seen), "unobserved")
         request: Request = self.calls.request(
@@ -122,10 +122,10 @@ class _Stream:
                 identity=text_of(payload, "id"),
             )
         )
-        told = self.history.tell(request.key, self.told, counted.input_tokens, (), None, model, self.head, guess=True)
+        logged = self.history.add(request.key, self.sent, counted.input_tokens, (), None, model, self.head, guess=True)
         work, classes = self._work()
         yield request._replace(
-            prompt=told.prompt, trigger=trigger(self.told), work=work, tool_classes=classes, output_complete=True
+            prompt=logged.prompt, trigger=trigger(self.sent), work=work, tool_classes=classes, output_complete=True
         )
 
     def _work(self) -> tuple[str, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Applied Compute agent lengths: a line is a session told by the lengths of its prompt, answers and tool outputs."""
+"""Applied Compute agent lengths: a line is a session, given by the lengths of its prompt, answers and tool outputs."""
 
 from __future__ import annotations
 

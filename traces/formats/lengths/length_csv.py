@@ -1,4 +1,4 @@
-"""CSV traces of times and lengths (Azure, BurstGPT, Vidur): told by their columns, read row by row."""
+"""CSV traces of times and lengths (Azure, BurstGPT, Vidur): recognised by their columns, read row by row."""
 
 from __future__ import annotations
 

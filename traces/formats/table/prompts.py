@@ -1,4 +1,5 @@
-"""Prompts of table rows, from text, messages or token ids: each told as what it adds to its session's last one."""
+"""Prompts of table rows, from text, messages or token ids: each as what it adds to the previous prompt of its
+session."""
 
 from __future__ import annotations
 

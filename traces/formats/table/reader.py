@@ -169,7 +169,7 @@ class _Table:
         return None, None
 
     def _reply(self, row: dict[str, Any], columns: Columns, prompt: Prompt | Blocks | None) -> tuple[Piece, ...] | None:
-        """The reply's tokens behind a prompt of tokens; its ids only where the prompt's are of the same vocabulary."""
+        """The reply's tokens after a prompt of tokens; its ids only if the prompt has ids of the same vocabulary."""
         if not isinstance(prompt, Prompt):
             return None
         _, ids = first(row, columns.found.get("output_token_ids", ()))
@@ -187,13 +187,13 @@ class _Table:
             block = DEFAULT_BLOCK_TOKENS
         if not 0 < block < 1 << 31:
             raise ValueError("a block size below 1 or absurdly large")
-        told: list[Any] | bytes = ids
+        labels: list[Any] | bytes = ids
         if ids and set(map(type, ids)) == {int} and min(ids) >= 0 and max(ids) < 1 << 64:
-            told = orjson.dumps(ids)[1:-1]
+            labels = orjson.dumps(ids)[1:-1]
         if usage.input_tokens is None:
             self.assumed_lengths += 1
-            return Blocks(told, block), len(ids) * block
-        return Blocks(told, block), None
+            return Blocks(labels, block), len(ids) * block
+        return Blocks(labels, block), None
 
     def _time(self, row: dict[str, Any], columns: Columns, meaning: str) -> tuple[float | None, str]:
         """Seconds and their basis.

@@ -90,7 +90,7 @@ class _Log:
             known = self.open.get(rid)
             if known is not None and isinstance(event.get("obj"), Mapping):
                 self.open[rid] = known._replace(body=event["obj"])
-            yield Skipped("ignored", 1, "a request that is told elsewhere", ordinal)
+            yield Skipped("ignored", 1, "a request that is logged elsewhere", ordinal)
         elif kind == "request.received":
             self.open[rid] = _Received(ordinal, first_moment(event, "timestamp"), event)
             if len(self.open) > WAITING:
@@ -179,12 +179,12 @@ class _Log:
 
     def _with_rest(self, request: Request, body: Mapping[str, Any], rest: str) -> Request:
         """A cut prompt as long as the engine counted it: its beginning is shared, the rest matches nothing."""
-        told = self.calls.history.tell(request.key, self.calls.entries.of(body)[1], None, model=request.model)
-        if told.prompt is None or told.tokens is None or request.input_tokens is None:
+        logged = self.calls.history.add(request.key, self.calls.entries.of(body)[1], None, model=request.model)
+        if logged.prompt is None or logged.tokens is None or request.input_tokens is None:
             return request
-        hidden = Piece(self.digest(rest), max(0, request.input_tokens - told.tokens), "unobserved")
+        hidden = Piece(self.digest(rest), max(0, request.input_tokens - logged.tokens), "unobserved")
         return request._replace(
-            prompt=told.prompt._replace(pieces=(*told.prompt.pieces, hidden), completeness="structure")
+            prompt=logged.prompt._replace(pieces=(*logged.prompt.pieces, hidden), completeness="structure")
         )
 
 

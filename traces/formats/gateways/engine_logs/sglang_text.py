@@ -37,17 +37,17 @@ def event(line: str) -> dict[str, Any] | None:
     if not name.isidentifier() or not inner:
         raise ValueError("a request that cannot be read")
     sent = {k: _value(v) for k, v in _fields(inner.removesuffix(")")).items() if k in _KEPT}
-    told: dict[str, Any] = {"rid": sent.get("rid"), "obj": sent, "event": "request.received"}
+    record: dict[str, Any] = {"rid": sent.get("rid"), "obj": sent, "event": "request.received"}
     moments = _TIME.findall(line[: found.start()])
     if moments:
-        told["timestamp"] = "T".join(moments[-1])
+        record["timestamp"] = "T".join(moments[-1])
     if "headers" in sides:
-        told["headers"] = _value(sides["headers"])
+        record["headers"] = _value(sides["headers"])
     if found[1] == "Finish":
-        told["event"] = "request.finished"
+        record["event"] = "request.finished"
         out = _fields(sides.get("out", "").strip().removeprefix("{").removesuffix("}"))
-        told["out"] = {k: _mapping(v) if k == "meta_info" else _value(v) for k, v in out.items() if k in _OUT}
-    return told
+        record["out"] = {k: _mapping(v) if k == "meta_info" else _value(v) for k, v in out.items() if k in _OUT}
+    return record
 
 
 def _fields(text: str) -> dict[str, str]:

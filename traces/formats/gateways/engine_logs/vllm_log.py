@@ -96,28 +96,28 @@ class _Log:
         received, details, answered = _RECEIVED.search(text), _DETAILS.search(text), _ANSWERED.search(text)
         if received:
             at, basis = _time(text[: received.start()])
-            told, ids = _prompt(received.group(2))
+            prompt, ids = _prompt(received.group(2))
             before = self.early.pop(received.group(1), (None, None))
-            told, ids = told or before[0], ids or before[1]
+            prompt, ids = prompt or before[0], ids or before[1]
             done = []
             if received.group(1) in self.waiting:
-                done.append(self._told(received.group(1)))
-            self.waiting[received.group(1)] = _Waiting(ordinal, at, basis, told, ids)
+                done.append(self._taken(received.group(1)))
+            self.waiting[received.group(1)] = _Waiting(ordinal, at, basis, prompt, ids)
             while len(self.waiting) > WAITING:
-                done.append(self._told(next(iter(self.waiting))))
+                done.append(self._taken(next(iter(self.waiting))))
             return done
         if details:
-            told, ids = _prompt(details.group(2))
+            prompt, ids = _prompt(details.group(2))
             known = self.waiting.get(details.group(1))
             if known is not None:
-                self.waiting[details.group(1)] = known._replace(text=told or known.text, ids=ids or known.ids)
+                self.waiting[details.group(1)] = known._replace(text=prompt or known.text, ids=ids or known.ids)
             else:
-                self.early[details.group(1)] = (told, ids)
+                self.early[details.group(1)] = (prompt, ids)
                 while len(self.early) > WAITING:
                     self.early.popitem(last=False)
         elif answered and answered.group(1) in self.waiting:
             self._answer(answered)
-        return [Skipped("ignored", 1, "a line about a request that is told already", ordinal)]
+        return [Skipped("ignored", 1, "a further line about a request", ordinal)]
 
     def _answer(self, answered: re.Match[str]) -> None:
         known = self.waiting[answered.group(1)]
@@ -133,7 +133,7 @@ class _Log:
             reason=reason.group(1) if reason and reason.group(1) != "None" else known.reason,
         )
 
-    def _told(self, identity: str) -> Record:
+    def _taken(self, identity: str) -> Record:
         one = self.waiting.pop(identity)
         cut = one.text is not None and one.ids is not None and len(one.text) == len(one.ids) > 0
         body: dict[str, Any] | None = None
@@ -168,7 +168,7 @@ class _Log:
     def end(self) -> Iterator[Record]:
         """What still waits."""
         while self.waiting:
-            yield self._told(next(iter(self.waiting)))
+            yield self._taken(next(iter(self.waiting)))
 
 
 def _time(text: str) -> tuple[float | None, str]:
