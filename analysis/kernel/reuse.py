@@ -87,9 +87,7 @@ def reuse(
     leaves = _row_ids(leaf, len(parent), "leaf")
     rows = _row_ids(order, len(leaves), "order")
     if len(rows) != len(leaves) or len(arrival_s) != len(leaves):
-        raise ValueError(
-            f"leaf, order and arrival_s differ in length: {len(leaves)}, {len(rows)} and {len(arrival_s)}"
-        )
+        raise ValueError(f"leaf, order and arrival_s differ in length: {len(leaves)}, {len(rows)} and {len(arrival_s)}")
     cut = paths if paths is not None else heavy_paths(parent, start)
     ends = np.ascontiguousarray(end, dtype=np.int64)
     runs, hits, distinct, steps = lru_runs(touch_stacks(cut, ends, block_tokens), leaves, rows)
