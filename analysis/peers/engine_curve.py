@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from analysis.store.warehouse import Warehouse
 
 NEWEST_VLLM = "0.23"
-"""The free-queue order of vLLM from 0.23 on (analysis.peers.engines.vllm.VERSIONS)."""
+"""The free-queue order of vLLM from 0.23 on (analysis.peers.engines.vllm_distances.VERSIONS)."""
 
 CURVE_SCHEMA = {
     "group": pl.String,
@@ -70,7 +70,7 @@ def engine_curve(
         engine: vllm | sglang.
         capacities_blocks: blocks (SGLang: pages) of the question's block size.
         axis: an axis of the design, or "all".
-        version: vLLM's free-queue order (analysis.peers.engines.vllm.VERSIONS), None for the newest.
+        version: vLLM's free-queue order (analysis.peers.engines.vllm_distances.VERSIONS), None for the newest.
 
     Returns:
         A frame of CURVE_SCHEMA, and the details to print with it: engine, version, method and reason per capacity,
@@ -157,7 +157,7 @@ def engine_grid(paths: BlockPaths) -> list[int]:
     point of SGLang's curve is a replay of the whole trace.
     """
     from analysis.kernel.sorted_runs import capacity_grid
-    from analysis.peers.engines.vllm import stack_distances
+    from analysis.peers.engines.vllm_distances import stack_distances
 
     runs = stack_distances(paths)
     flat = int((runs.distance_blocks + runs.blocks).max(initial=0))

@@ -18,7 +18,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from analysis.peers.engines import sglang, vllm  # noqa: E402 (run as a script, from any folder)
+from analysis.peers.engines import sglang, vllm, vllm_distances  # noqa: E402 (run as a script, from any folder)
 from analysis.peers.engines.paths import BlockPaths, block_paths  # noqa: E402
 
 CAPACITY_TOKENS = 262_144
@@ -62,7 +62,7 @@ def main() -> None:
             best(lambda p=p, s=sizes: vllm.replay(p, s, method="replay")),
             theirs,
         )
-        seconds = best(lambda p=p: vllm.stack_distances(p))
+        seconds = best(lambda p=p: vllm_distances.stack_distances(p))
         report(f"vllm block {block}, all capacities", p.requests, seconds, theirs)
     for page, theirs in SGLANG_RATES.items():
         p = paths(page)

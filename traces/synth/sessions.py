@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from traces.synth.grids import pack
 from traces.synth.kernel import Made, grow, normal_quantile
 from traces.synth.sharing import GROUPS, RING, Growing
-from traces.synth.tables import LABEL, SyntheticTables
+from traces.synth.tables import LABEL, SyntheticTables, null_below_zero
 
 NEAR = 0.05
 """How far apart, as a share of all of them, sessions may change places in time."""
@@ -257,10 +257,10 @@ class SessionMaker:
                 "arrival_s": pl.Series(np.round(made.arrival_s, 6), nan_to_null=True),
                 "duration_s": pl.Series(np.round(made.duration_s, 6), nan_to_null=True),
                 "model": pl.Series(models.tolist(), dtype=pl.String),
-                "input_tokens": _null_below_zero(made.input_tokens),
-                "output_tokens": _null_below_zero(made.output_tokens),
-                "reasoning_tokens": _null_below_zero(made.reasoning_tokens),
-                "prefix_id": _null_below_zero(made.leaf),
+                "input_tokens": null_below_zero(made.input_tokens),
+                "output_tokens": null_below_zero(made.output_tokens),
+                "reasoning_tokens": null_below_zero(made.reasoning_tokens),
+                "prefix_id": null_below_zero(made.leaf),
                 "prefix_tokens": pl.Series(made.input_tokens).set(pl.Series(~known), None),
                 "prompt_completeness": pl.Series(np.where(known, "hashes", "lengths").tolist(), dtype=pl.String),
                 "trigger": pl.Series(list(_TRIGGERS)).gather(made.trigger.astype(np.uint32)),
@@ -281,8 +281,8 @@ class SessionMaker:
         frame = pl.DataFrame(
             {
                 "session_id": session,
-                "parent_session_id": _null_below_zero(batch.parent),
-                "spawn_request_id": _null_below_zero(batch.spawn),
+                "parent_session_id": null_below_zero(batch.parent),
+                "spawn_request_id": null_below_zero(batch.spawn),
                 "agent": pl.Series([None if s["agent"] == "unknown" else s["agent"] for s in picked], dtype=pl.String),
                 "head_tokens": pl.Series([s["head_tokens"] for s in picked], dtype=pl.Int64),
             }
@@ -298,8 +298,3 @@ class SessionMaker:
         basis = ("relative" if self.generator["relative"] else "trace") if self.timed else "none"
         self.tables.write(target, self.tree, counts, self.grids.native, basis)
         return counts
-
-
-def _null_below_zero(values: NDArray[np.int64]) -> pl.Series:
-    series = pl.Series(values)
-    return series.set(series < 0, None)

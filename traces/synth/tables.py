@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from traces.dataset.writing import write_generation
 from traces.schema import TABLES, empty, polars_schema
@@ -91,3 +92,9 @@ def _manifest(counts: dict[str, int], native: int) -> dict[str, Any]:
         "receipt": {"formats": {"synthetic": 1}, "requests": counts["requests"], "sessions": counts["sessions"],
                     "block_size": native if native > 1 else None, "warnings": []},
     }  # fmt: skip
+
+
+def null_below_zero(values: NDArray[np.int64]) -> pl.Series:
+    """The values, unknown where they are below 0."""
+    series = pl.Series(values)
+    return series.set(series < 0, None)

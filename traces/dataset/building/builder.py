@@ -12,9 +12,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from traces.dataset.building.block_fit import BlockFit
 from traces.dataset.building.columns import FARTHEST_US
 from traces.dataset.building.copies import Copies
 from traces.dataset.building.request_rows import Counts, Input, RequestRows, Row, Taken
+from traces.dataset.building.source_ids import SourceIds
 from traces.digests import KeyedDigest
 from traces.records import Base, Blocks, Evidence, Note, Piece, Prompt, Record, Reject, Request, Session, Skipped
 from traces.source.limits import MOST_TOKENS
@@ -26,8 +28,6 @@ from traces.tree.prefixes import PrefixTree
 from traces.usage.findings import Findings
 
 FLUSH_ROWS = 2048
-USUAL_BLOCKS = (16, 64, 512, 32, 128, 256, 1024, 1, 8, 2048)
-"""Block sizes in the order in which traces use them."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -83,9 +83,6 @@ class Builder:
         self.tokenizer = tokenizer
         self._scope = "dataset" if scope == "dataset" or (one_trace and scope == "trace") else self.input.label
         self._space_name = "one-trace" if one_trace else self.input.label
-        self._time_unit = time_unit
-        self._last_shape: tuple[Any, ...] = ()
-        self._last_source = -1
         self._known = KnownTexts()
         self._rows: dict[str, int] = {}
         self._session_cache: dict[str, int] = {}
@@ -93,9 +90,8 @@ class Builder:
         self._space_of: dict[tuple[str, int], int] = {}
         self._spawned: list[tuple[dict[str, Any], str]] = []
         self._linked = False
-        self._source_ids: dict[tuple[Any, ...], int] = {s: i for i, s in enumerate(self.sources)}
-        self._bad_blocks = 0
-        self._fits = (1, 1 << 40)
+        self._source_ids = SourceIds(self.sources, format_name, tokenizer, time_unit)
+        self._fit = BlockFit()
 
     def take(self, records: Iterable[Record]) -> None:
         """Take the records of the current input."""
@@ -134,15 +130,8 @@ class Builder:
             if key in self._rows:
                 session["spawn_row"] = self._rows[key]
         self._rows, self._session_cache = {}, {}
-        if self._bad_blocks:
-            low, high = self._fits
-            usual = next((size for size in USUAL_BLOCKS if low <= size <= high), low)
-            fits = f"{usual}: sizes from {low} to {high} fit them all" if low <= high else "N"
-            self.notes[
-                f"{self._bad_blocks:,} rows have more block ids than their length allows at the native block size "
-                "used, so their prompts are left out of every hit rate. Give the block size that the ids were made "
-                f"with (--block-size {fits})."
-            ] += 1
+        if self._fit.misfits:
+            self.notes[self._fit.note()] += 1
         return self.counts
 
     def succeed(self, label: str, by: str, withdraw: bool = False) -> None:
@@ -181,44 +170,6 @@ class Builder:
             row["spawn_key"] = self.digest(f"{self._scope}|{session.spawn_request_key}")
         row["session_source"] = "native" if session.native else "inferred"
 
-    def _source(self, request: Request) -> int:
-        prompt = request.prompt
-        if isinstance(prompt, Blocks):
-            shape = (prompt.block_tokens, prompt.tail, prompt.namespace, request.time_basis, request.arrival_s is None)
-            if shape == self._last_shape:
-                return self._last_source
-            self._last_shape = shape
-            self._last_source = found = self._source_of(request)
-            return found
-        return self._source_of(request)
-
-    def _source_of(self, request: Request) -> int:
-        prompt = request.prompt
-        if isinstance(prompt, Blocks):
-            namespace: Any = prompt.namespace.partition("#")[0] or "trace"
-            block: Any = prompt.block_tokens
-            tail: Any = prompt.tail
-            tokenizer = None
-            lengths = "trace"
-        elif prompt is not None:
-            namespace, block, tail = "dataset", 1, None
-            tokenizer = self.tokenizer
-            exact = any(piece.units is not None for piece in prompt.pieces[:8])
-            counted = request.input_tokens is not None and not exact
-            lengths = prompt.lengths or ("provider" if counted else "tokenizer")
-        else:
-            namespace, block, tail, tokenizer = None, None, None, None
-            lengths = "provider" if request.input_tokens is not None else "trace"
-        basis = request.time_basis if request.arrival_s is not None else "none"
-        unit = None if basis == "none" else self._time_unit or ("iso" if basis == "wall" else "s")
-        key = (self.input.format, namespace, block, tail, basis, unit, tokenizer, lengths)
-        found = self._source_ids.get(key)
-        if found is None:
-            found = len(self.sources)
-            self.sources.append(key)
-            self._source_ids[key] = found
-        return found
-
     def _request(self, request: Request) -> None:
         row = self.rows
         self.rows += 1
@@ -248,7 +199,7 @@ class Builder:
             self._named[1].append(self.digest(f"{self._scope}|{request.key}"))
         if request.dedupe_key is not None:
             self.copies.add(row, self.digest(request.dedupe_key), request.copy_rank)
-        self._pending.append((row, session, self._source(request), request))
+        self._pending.append((row, session, self._source_ids.of(request), request))
 
     def _usage_row(self, row: int, session: int, tokens: int) -> PieceRow:
         """A prompt of which only the length is known: it shares min(previous, this) with its session's previous one."""
@@ -273,11 +224,7 @@ class Builder:
         started = -(-tokens // block)
         added = self._known.add(space, session, prompt.ids, whole, started, row)
         if added.total > started:
-            self._bad_blocks += 1
-            self._fits = (
-                max(self._fits[0], -(-tokens // added.total)),
-                min(self._fits[1], -(-tokens // max(1, added.total - 1)) - 1),
-            )
+            self._fit.add(tokens, added.total)
             return None
         self._blocks.append(BlockRow(row, tokens, block, space, added))
         return prompt

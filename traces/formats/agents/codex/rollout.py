@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.formats.agents.codex.counts import Counters
+from traces.formats.agents.codex.items import CALLS, RESULTS, parts_of, tool_of
 from traces.records import Context, Note, Record, Session
 from traces.source.sources import parse_json
 from traces.transcripts.echoes import Echoes, Event
 from traces.transcripts.ledger import Ledger, objects
-from traces.transcripts.parts import Part, PartMaker, as_dict, as_list, dump, kind_of, plain, seconds, text_of
+from traces.transcripts.parts import PartMaker, as_dict, as_list, dump, kind_of, plain, seconds, text_of
 from traces.transcripts.requests import records_of
 from traces.transcripts.turns import Thread, Turn
 
@@ -45,25 +46,6 @@ _SPEAKERS = {
 """Events (and items of `item_completed` events) that show a message to a person, and who speaks."""
 
 _BOUNDARIES = {"task_started", "turn_started", "task_complete", "turn_complete", "turn_aborted"}
-
-_CALLS = {
-    "function_call",
-    "custom_tool_call",
-    "local_shell_call",
-    "web_search_call",
-    "tool_search_call",
-    "image_generation_call",
-    "mcp_tool_call",
-    "tool_call",
-}
-_RESULTS = {
-    "function_call_output",
-    "custom_tool_call_output",
-    "local_shell_call_output",
-    "tool_search_output",
-    "mcp_tool_call_output",
-    "tool_result",
-}
 
 
 def sniff(head: Any, name: str) -> float:
@@ -124,7 +106,7 @@ class _Rollout:
         elif kind == "compacted":
             self.ledger.used += 1
             history = as_list(payload.get("replacement_history"))
-            parts = [part for item in history for part in self._parts(as_dict(item))]
+            parts = [part for item in history for part in parts_of(as_dict(item), self.make)]
             if not parts:
                 parts = [self.make.text("summary", plain(payload.get("message")))]
             self.thread.restart(parts)
@@ -181,37 +163,20 @@ class _Rollout:
             self.echoes.message("user", item.get("content"))
             if thread.answered and not thread.after:
                 self._close(ordinal, at_s)
-            thread.add_input(self._parts(item), at_s, "user")
-        elif kind in _RESULTS or kind == "agent_message":
-            thread.add_input(self._parts(item), at_s, "tool")
-        elif kind in ("message", "reasoning", "compaction", "compaction_summary") or kind in _CALLS:
+            thread.add_input(parts_of(item, self.make), at_s, "user")
+        elif kind in RESULTS or kind == "agent_message":
+            thread.add_input(parts_of(item, self.make), at_s, "tool")
+        elif kind in ("message", "reasoning", "compaction", "compaction_summary") or kind in CALLS:
             role = "reasoning" if kind == "reasoning" else "assistant"
             self.echoes.message(role, item.get("content"))
             if thread.after:
                 self._close(ordinal, None)  # an answer after a result: the call before was never counted
             self._prompted()
-            thread.add_reply(self._parts(item), [_tool(item)] if kind in _CALLS else [], at_s)
+            thread.add_reply(parts_of(item, self.make), [tool_of(item)] if kind in CALLS else [], at_s)
         else:
             self.ledger.ignore("no part of a prompt")
             return
         self.ledger.used += 1
-
-    def _parts(self, item: dict[str, Any]) -> list[Part]:
-        kind, make = kind_of(item), self.make
-        if kind == "message":
-            role = str(item.get("role"))
-            return make.content(item.get("content"), "system" if role in ("system", "developer") else role).parts
-        if kind == "reasoning":
-            return [make.text("reasoning", plain([item.get("summary"), item.get("content")]), _seal(item))]
-        if kind in ("compaction", "compaction_summary"):
-            return [Part(make.digest(f"compaction\0{_seal(item)}"), 0, 0, "summary", elastic=True)]
-        if kind in _CALLS:
-            given = item.get("arguments") or item.get("input") or item.get("action") or item.get("parameters")
-            return [make.call(_tool(item), given, item.get("call_id"))]
-        if kind in _RESULTS:
-            body = item.get("output", item.get("result", item.get("tools")))
-            return make.result(body, item.get("call_id"))
-        return make.content(item.get("content"), "user").parts
 
     def _event(self, ordinal: int, event: dict[str, Any], at_s: float | None, line: dict[str, Any]) -> None:
         kind = kind_of(event)
@@ -311,14 +276,3 @@ class _Rollout:
     def end(self) -> None:
         """No more lines."""
         self._end_turn(self.thread.turns[-1].ordinal + 1 if self.thread.turns else 1)
-
-
-def _tool(item: dict[str, Any]) -> str:
-    """A call's tool: its name, or what its kind says (`web_search_call`)."""
-    name = text_of(item.get("name")) or text_of(as_dict(item.get("function")).get("name"))
-    return name or kind_of(item).removesuffix("_call")
-
-
-def _seal(item: dict[str, Any]) -> str:
-    sealed = item.get("encrypted_content")
-    return sealed if isinstance(sealed, str) else ""
