@@ -2,8 +2,7 @@
 
 A prompt consists of its parent's prompt, the parent's answer and new messages. The tokens by which it grew are
 distributed over the answer and the messages by their estimated lengths. Growth that these cannot explain, and a head
-that is not logged (system prompt and tools), become `unobserved`. The rules are the same for every agent; a
-`Conversation` says what each call contained.
+that is not logged (system prompt and tools), become `unobserved`. A `Conversation` says what each call contained.
 """
 
 from __future__ import annotations
