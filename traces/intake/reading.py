@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from traces.digests import KeyedDigest
 from traces.intake import registry as readers
-from traces.records import Context, Reader, Record, Reject
+from traces.records import Blocks, Context, Reader, Record, Reject, Request
 from traces.source.json_values import reason_of
 from traces.source.limits import Limits
 from traces.source.sources import Source
@@ -32,7 +32,8 @@ LARGEST_REMOTE_BYTES = 64 << 20
 
 
 HELD_BYTES = 32 << 20
-"""Of a larger input the usage is read ahead, before any record whose meaning depends on it passes on."""
+"""What records may weigh that are held until the meaning of their usage is known: of an input with more of them the
+usage is read ahead."""
 
 MOST_COUNTS = 1 << 20
 """Counts that are kept from one file to the next."""
@@ -124,20 +125,22 @@ def readings(reader: Reader, source: Source, context: Context) -> Iterator[Recor
     """The records of `source`, its usage figures read with the meaning that all of them together show.
 
     Records pass on at once until a usage object comes whose meaning the rest of the input may change. From there on
-    they are held, and at the end the input is read again where its meaning turned out to be another. Of a large input
-    the usage is read ahead instead (`_survey`), so that no more than `HELD_BYTES` of it are held.
+    they are held, and at the end the input is read again where its meaning turned out to be another. Of an input with
+    more than `HELD_BYTES` of such records the usage is read ahead instead (`_survey`).
     """
     meanings = Meanings()
     records = reader.read(source, context._replace(meanings=meanings))
     passed = 0
     held: list[Record] = []
+    weight = 0
     for record in records:
         if not meanings.open:
             passed += 1
             yield record
             continue
         held.append(record)
-        if source.bytes_read > HELD_BYTES:
+        weight += _weight(record)
+        if weight > HELD_BYTES:
             decided = _survey(reader, source, context)
             break
     else:
@@ -152,6 +155,18 @@ def readings(reader: Reader, source: Source, context: Context) -> Iterator[Recor
     held = []
     yield from records
     yield from meanings.evidence()
+
+
+def _weight(record: Record) -> int:
+    """About how many bytes of memory a record takes."""
+    if not isinstance(record, Request):
+        return 500
+    prompt, size = record.prompt, 1500
+    if isinstance(prompt, Blocks):
+        return size + len(prompt.ids) * (1 if isinstance(prompt.ids, bytes) else 60)
+    for pieces in (record.reply, prompt and prompt.pieces):
+        size += sum(200 + (0 if piece.units is None else piece.units.nbytes) for piece in pieces or ())
+    return size
 
 
 def _survey(reader: Reader, source: Source, context: Context) -> Meanings:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from itertools import chain
 
 from traces.source import parquet
 from traces.source.parquet import Row
@@ -86,11 +87,12 @@ def csv_rows(source: Source, header: list[str] | None = None) -> Iterator[Row]:
     """
     csv.field_size_limit(MAX_CELL_CHARS)
     lines = _CsvLines(source)
-    first = next((line for line in lines if line.strip()), None)
+    every = lines.texts()
+    first = next((line for line in every if line.strip()), None)
     if first is None:
         return
-    lines.put_back(first)
-    reader = csv.reader(lines, delimiter=delimiter(first))
+    lines.number -= 1  # the first line is taken once more
+    reader = csv.reader(chain(lines.again(first), every), delimiter=delimiter(first))
     names = header
     while True:
         number = lines.number + 1
@@ -118,28 +120,23 @@ class _CsvLines:
 
     def __init__(self, source: Source) -> None:
         self._lines = source.lines()
-        self._again: str | None = None
         self._too_long: list[int] = []
         self.number = 0
 
-    def __iter__(self) -> _CsvLines:
-        return self
+    def texts(self) -> Iterator[str]:
+        """Every line with its end; one that is too long is empty."""
+        for number, data in self._lines:
+            self.number = number
+            if data is None:
+                self._too_long.append(self.number)
+                yield "\n"
+            else:
+                yield data.decode("utf-8", "replace") + "\n"
 
-    def __next__(self) -> str:
-        if self._again is not None:
-            line, self._again = self._again, None
-            self.number += 1
-            return line
-        self.number, data = next(self._lines)
-        if data is None:
-            self._too_long.append(self.number)
-            return "\n"
-        return data.decode("utf-8", "replace") + "\n"
-
-    def put_back(self, line: str) -> None:
-        """Have `line`, the last one, taken again."""
-        self._again = line
-        self.number -= 1
+    def again(self, line: str) -> Iterator[str]:
+        """Only `line`, counted like the others."""
+        self.number += 1
+        yield line
 
     def take_too_long(self) -> list[int]:
         """The numbers of lines that were too long since the last call."""

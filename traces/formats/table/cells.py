@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from decimal import Decimal
 from typing import Any
@@ -42,6 +43,7 @@ def number_in(text: str) -> float | None:
         return None
 
 
+@functools.lru_cache(256)
 def unit_in(column: str) -> str:
     """The unit that a column's name ends with; seconds without one."""
     tail = re.search(r"_(ms|us|ns|nano|s)$", column.lower())
@@ -89,12 +91,14 @@ def usage_of(row: dict[str, Any], columns: Columns, meanings: Meanings | None) -
             continue
         if isinstance(cell, Decimal):
             cell = int(cell)
+        if isinstance(cell, str) and len(cell) < 16 and cell.isascii() and cell.isdecimal():
+            flat[field] = int(cell)
+            continue
         if isinstance(cell, str):
             cell = cell.split(".")[0] if re.fullmatch(r"\s*\d+\.0*\s*", cell) else json_in(cell)
         if not may_count(column) or type(cell) is int or (isinstance(cell, str) and cell.strip().isdecimal()):
             flat[field] = cell
-    logged = {name: row[name] for name in ("response", *columns.found.get("usage", ())) if name in row}
-    usage = usage_in({**logged, **flat}, 1) if logged else flat
+    usage = usage_in({**{name: row[name] for name in columns.objects}, **flat}, 1) if columns.objects else flat
     return normalise(usage, provider, meanings=meanings, model=model, anyone=True)
 
 

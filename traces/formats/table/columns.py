@@ -81,10 +81,14 @@ names say what they are (traces.usage.names)."""
 
 
 class Columns(NamedTuple):
-    """The columns of a row: meaning -> columns to look in, and the flat usage columns as (column, usage field)."""
+    """The columns of a row: meaning -> columns to look in, and the flat usage columns as (column, usage field).
+
+    `objects`: the columns that may hold a usage object.
+    """
 
     found: dict[str, tuple[str, ...]]
     usage: tuple[tuple[str, str], ...]
+    objects: tuple[str, ...] = ()
 
     @property
     def tells_lengths(self) -> bool:
@@ -147,4 +151,5 @@ def resolve(columns: Iterable[str], mapping: Mapping[str, str]) -> Columns:
     counts = [column for column in present if column not in taken and (is_count(column) or may_count(column))]
     # A mapped figure stands alone: no other column of the same figure counts beside it.
     usage += [(column, column) for column in counts if figure((column,)) not in {figure((field,)) for field in meant}]
-    return Columns(found, tuple(usage))
+    objects = (*(name for name in ("response",) if name in present), *found.get("usage", ()))
+    return Columns(found, tuple(usage), objects)

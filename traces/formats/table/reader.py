@@ -79,18 +79,16 @@ class _Table:
         self.with_prompt = 0
 
     def read(self) -> Iterator[Record]:
-        known: dict[tuple[str, ...], Columns] = {}
+        known: dict[tuple[str, ...], tuple[Columns, bool]] = {}
         for ordinal, row in table_rows.rows(self.source):
             if isinstance(row, str):
                 yield Reject(ordinal, row)
                 continue
             keys = tuple(row)
-            columns = known.get(keys)
-            if columns is None:
-                columns = resolve(keys, self.mapping)
-                if len(known) < 1000:
-                    known[keys] = columns
-            if not columns.tells_a_call:
+            columns, is_call = known.get(keys) or self._columns(keys)
+            if len(known) < 1000:
+                known[keys] = columns, is_call
+            if not is_call:
                 yield Reject(ordinal, "no column names a prompt or a number of tokens: name the columns with --map")
                 continue
             try:
@@ -98,6 +96,10 @@ class _Table:
             except (ValueError, OverflowError, RecursionError) as error:
                 yield Reject(ordinal, _reason(error))
         yield from self._notes()
+
+    def _columns(self, keys: tuple[str, ...]) -> tuple[Columns, bool]:
+        columns = resolve(keys, self.mapping)
+        return columns, columns.tells_a_call
 
     def _row(self, ordinal: int, row: dict[str, Any], columns: Columns) -> Iterator[Record]:
         def value(meaning: str) -> Any:
