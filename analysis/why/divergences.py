@@ -102,9 +102,9 @@ def divergences(warehouse: Warehouse, question: Question) -> list[dict[str, Any]
     most = max(LEAST_RECOMPUTED, RECOMPUTED_REQUESTS // max(1, len(warehouse.loaded().leaf)))
     for place_in_list, row in enumerate(rows):
         group = found.filter(pl.col("kind") == row["kind"], pl.col("role") == row["role"])
-        told = what_ifs(warehouse, question, group) if place_in_list < most else None
+        effects = what_ifs(warehouse, question, group) if place_in_list < most else None
         names = ("what_if_removed", "what_if_constant", "what_if_moved_to_end")
-        row |= dict(zip(names, told or (None, None, None), strict=True))
+        row |= dict(zip(names, effects or (None, None, None), strict=True))
     return rows
 
 
@@ -134,5 +134,5 @@ def what_ifs(warehouse: Warehouse, question: Question, changes: pl.DataFrame) ->
 
 def _median(values: pl.Series) -> int | None:
     """The lower median: a place that was met."""
-    told = values.drop_nulls().sort()
-    return int(told[(len(told) - 1) // 2]) if len(told) else None
+    known = values.drop_nulls().sort()
+    return int(known[(len(known) - 1) // 2]) if len(known) else None

@@ -33,7 +33,7 @@ def request_misses(warehouse: Warehouse, question: Question, found: Misses) -> p
         transition=detailed(warehouse),
         place=pl.Series(place),
     )
-    told = provider_losses(warehouse, question, found).select(
+    losses = provider_losses(warehouse, question, found).select(
         "row", reported_tokens="read", achievable_tokens="achievable", gap_tokens="gap", reported_cause="cause"
     )
     return (
@@ -41,7 +41,7 @@ def request_misses(warehouse: Warehouse, question: Question, found: Misses) -> p
         .select("row")
         .join(about, on="row", how="inner", maintain_order="left")
         .join(found.rows, on="row", how="inner", maintain_order="left")
-        .join(told, on="row", how="left", maintain_order="left")
+        .join(losses, on="row", how="left", maintain_order="left")
         .sort("place")
         .select(
             "request_id", "session_id", "turn", "arrival_s", "model", "transition", "prefix_tokens", *CAUSES,

@@ -46,7 +46,7 @@ def request_losses(warehouse: Warehouse, question: Question, found: Misses) -> p
         row, prefix_tokens, hit (in the asked cache), reported_tokens, reported_prefix_tokens (null where the provider's
         reads are not known), provider_lost_tokens, a column of `REMEDIES` each, lost_tokens (their sum).
     """
-    told = provider_losses(warehouse, question, found).select(
+    losses = provider_losses(warehouse, question, found).select(
         "row", "cause", reported_tokens="read", reported_prefix_tokens="prefix_tokens",
         provider_lost_tokens=pl.col("gap").clip(lower_bound=0),
     )  # fmt: skip
@@ -54,7 +54,7 @@ def request_losses(warehouse: Warehouse, question: Question, found: Misses) -> p
     frame = (
         found.rows.with_columns(transition=warehouse.kinds()["transition"])
         .join(chosen, on="row", how="semi", maintain_order="left")
-        .join(told, on="row", how="left", maintain_order="left")
+        .join(losses, on="row", how="left", maintain_order="left")
     )
     modelled = pl.sum_horizontal(*_MODELLED)
     provider = pl.col("provider_lost_tokens").fill_null(0)

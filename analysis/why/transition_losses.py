@@ -90,8 +90,8 @@ def detailed(warehouse: Warehouse) -> pl.Series:
 def _in_place(warehouse: Warehouse) -> list[str | None]:
     """By row what a prompt is called that is its session's last one with a change, where its texts or ids show more
     than its prefix does; null for all others."""
-    told = ["fork", "rewind", "edit", "unrelated"]
-    changed = parted(warehouse, Question()).filter(pl.col("transition").is_in(told))
+    changes = ["fork", "rewind", "edit", "unrelated"]
+    changed = parted(warehouse, Question()).filter(pl.col("transition").is_in(changes))
     small = pl.max_horizontal(pl.lit(TEXT_TOLERANCE_TOKENS), pl.col("previous_tokens") * TAIL_SHARE)
     named = changed.select(
         "row",

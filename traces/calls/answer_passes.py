@@ -15,11 +15,10 @@ from traces.usage.passes import APART, Pass, passes
 def requests(
     calls: Calls, call: Call, extra: list[Entry] | None = None, hidden: Piece | None = None
 ) -> Iterator[Request]:
-    """Yield the requests of `call`, the one that ended the answer last and under the call's own key.
+    """Yield the requests of `call`. The one that ended the answer comes last and has the call's own key.
 
-    A pass is sent the body and what the passes before it wrote; after a compaction, what it left
-    (traces.calls.entries).
-    Arguments and errors are those of `Calls.request`.
+    The prompt of a pass is the body and the output of the earlier passes; after a compaction, only what that left
+    (traces.calls.entries). Arguments and errors are those of `Calls.request`.
     """
     answer = call.answer if isinstance(call.answer, Mapping) else None
     logged = passes(usage_object(call, answer))
@@ -30,7 +29,7 @@ def requests(
 
 
 def rounds(content: Any) -> int:
-    """How often an answer was read from the start: once, and again after each server-side tool's results in it."""
+    """How often the prompt was read for an answer: once, and again after each result of a server-side tool in it."""
     if not isinstance(content, list):
         return 1
     results = [block_kind(block) == "result" for block in content]
@@ -71,9 +70,10 @@ def _calls(call: Call, logged: list[Pass]) -> Iterator[Call]:
 
 
 def _wrote(blocks: list[Any], at: int, kind: str, final: bool) -> _Span:
-    """What a pass wrote from block `at` on: up to a compaction or a server-side tool's results, all if it is the last.
+    """The blocks that a pass wrote, from block `at`: up to a compaction or a server-side tool's results, or all blocks
+    if it is the last pass.
 
-    An advisor's words come as a result in the answer, and an attempt that was declined left nothing.
+    The output of an advisor is a result in the answer; a declined attempt left no blocks.
     """
     if final:
         return _Span(at, len(blocks), len(blocks))

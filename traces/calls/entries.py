@@ -1,4 +1,4 @@
-"""Messages as a prompt holds them: flattened, tokenised once, known by their content afterwards.
+"""Messages as parts of a prompt: flattened, tokenised once, and then recognised by their content.
 
 Tools come first, then the system prompt, then the messages.
 """
@@ -18,10 +18,11 @@ from traces.records import Context, Piece
 from traces.text.messages import Part, compact, parts, role_of, serialise
 
 MESSAGE_TOKENS = 4
-"""What a chat template puts around a message: three marks and a role, as OpenAI's counting guide has it."""
+"""Tokens that a chat template puts around a message: three marks and a role, as in OpenAI's counting guide."""
 
 PIECE_CHARS = 256
-"""Texts are cut at line ends into pieces of at least this many characters: prompts part no coarser than that."""
+"""Texts are cut at line ends into pieces of at least this many characters. Sharing between prompts is exact to a
+piece."""
 
 ENGINE_IDS = 1 << 40
 """Added to token ids that an engine logged."""
@@ -34,12 +35,12 @@ _LINE_START = re.compile(r"(?<=\n)(?=[A-Za-z])")
 
 
 class Entry(NamedTuple):
-    """One message (or tool, or system prompt): its digest, its pieces as the tokenizer counts, what it is."""
+    """One message (or tool, or system prompt): its digest, its pieces with tokenizer lengths, and its kind."""
 
     key: int
     pieces: tuple[Piece, ...]
     tokens: int
-    elastic: bool  # holds something whose size is not known
+    elastic: bool  # contains something of unknown size
     calls: tuple[str, ...]  # tools that it calls
     head: bool = False  # a tool or a system prompt
     exact: bool = False  # the engine's own token ids
@@ -51,7 +52,7 @@ class Entry(NamedTuple):
 
 
 class Entries:
-    """Makes entries, each content once. Memory is bounded; what is forgotten is only tokenised again.
+    """Makes entries, one per distinct content. Memory is bounded: a forgotten content is only tokenised again.
 
     `exact`: texts keep their token ids; needed only where the tokenizer's lengths are the prompts'
     (traces.calls.history).
@@ -70,7 +71,7 @@ class Entries:
         """The entries of a request body of any provider: (tools and system prompt, messages or a bare prompt).
 
         Raises:
-            ValueError: Token ids are no whole numbers.
+            ValueError: Token ids are not integers.
         """
         heads = [self.tool(tool) for tool in _tools(request)]
         for name in ("system", "instructions", "systemInstruction", "system_instruction"):
@@ -117,9 +118,9 @@ class Entries:
         return self._cached(_mark(schema, b"t"), lambda: self._build([Part("tools", serialise(schema))], True))
 
     def text(self, text: str) -> list[Entry]:
-        """A whole prompt as one text, in runs: texts that begin alike are tokenised once as far as they are.
+        """A whole prompt as one text, in runs: the common beginning of several texts is tokenised once.
 
-        Without token ids a run is shared as a whole or not at all. So where an earlier text ended this one is cut too.
+        Without token ids a run is shared as a whole or not at all, so this text is also cut where an earlier one ended.
         """
         return [
             self._cached(_mark(run, b"r"), partial(self._build, [Part("unknown", run)], False))
@@ -151,7 +152,7 @@ class Entries:
         """A whole prompt as the engine's token ids, in runs of 256.
 
         Raises:
-            ValueError: An id is no token id.
+            ValueError: An id is not a token id.
         """
         try:
             units = np.array(ids)
@@ -201,10 +202,10 @@ class Entries:
 
 
 def passes_apart(messages: list[Any]) -> list[Any]:
-    """Messages as Anthropic's server reads them: each pass of an answer apart, nothing before the last compaction.
+    """Messages as Anthropic's server reads them: each pass of an answer on its own, nothing before the last compaction.
 
-    A server-side tool's results are in the middle of an answer, which was read again from there on; a compaction block
-    stands for everything that came before it.
+    The results of a server-side tool are in the middle of an answer, and the model continued after them in a new pass.
+    A compaction block replaces everything before it.
     """
     found: list[Any] = []
     for message in messages:
@@ -227,7 +228,7 @@ def passes_apart(messages: list[Any]) -> list[Any]:
 
 
 def block_kind(block: Any) -> str:
-    """What parts one pass of an answer from the next: compaction | result (of a server-side tool) | nothing."""
+    """What separates one pass of an answer from the next: compaction | result (of a server-side tool) | nothing."""
     kind = block.get("type") if isinstance(block, Mapping) else None
     if not isinstance(kind, str):
         return ""
@@ -250,9 +251,8 @@ def _bytes(entry: Entry) -> int:
 def runs(text: str, least: int) -> Iterator[str]:
     """Parts of `text` of at least `least` characters that start with a letter after a line end.
 
-    No pattern of o200k_base or cl100k_base matches across such a place (traces.text.tokens.chunks), and a cut
-    depends only
-    on the text before it: texts that begin alike have the same first runs.
+    No pattern of o200k_base or cl100k_base matches across such a place (traces.text.tokens.chunks). A cut depends only
+    on the text before it, so texts with a common beginning have the same first runs.
     """
     start = 0
     if len(text) >= 2 * least:

@@ -1,10 +1,11 @@
-"""Prompts from full message lists: what a prompt adds to the longest earlier one that it begins with.
+"""Prompts from full message lists: what each prompt adds to the longest earlier prompt that it begins with.
 
-Logged requests repeat the whole conversation, so each message is flattened and tokenised once and known by its content
-afterwards; a prompt is told as an earlier prompt's leading tokens and the messages behind them. Where the provider
-counted the prompt, its total is the length: what it grew by is spread over the new messages by their estimates and a
-large excess is `unobserved` (traces.text.lengths). Where it did not, the tokenizer's ids are the prompt, exact to
-the token.
+Logged requests repeat the whole conversation, so each message is flattened and tokenised once and then recognised by
+its content. A prompt is recorded as the leading tokens of an earlier prompt and the messages after them. If the
+provider
+counted the prompt, that count is its length: the growth is distributed over the new messages by their estimates, and a
+large excess is `unobserved` (traces.text.lengths). If it did not, the prompt is the tokenizer's ids, exact to the
+token.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ KNOWN_PLACES = 400_000
 
 
 class LoggedCall(NamedTuple):
-    """A prompt, its length (None where it was neither counted nor is exact), and the pieces of its answer."""
+    """A prompt, its length (None if it was not counted and is not exact), and the pieces of its answer."""
 
     prompt: Prompt | None = None
     tokens: int | None = None
@@ -36,7 +37,7 @@ class _Place(NamedTuple):
 
 
 class History:
-    """The messages and prompts of one source. Memory is bounded; what is forgotten is only told again in full."""
+    """The messages and prompts of one source. Memory is bounded: a forgotten prompt is only recorded in full again."""
 
     def __init__(self, context: Context) -> None:
         self._digest = context.digest
@@ -57,15 +58,15 @@ class History:
         """The prompt of request `key` that consists of `entries`.
 
         Args:
-            key: Unique in the source; later prompts may be told as extending this one.
+            key: Unique in the source; later prompts may be recorded as extending this one.
             entries: The whole prompt in the order in which it is sent.
-            total: Prompt tokens that the provider counted; None where it did not.
+            total: Prompt tokens that the provider counted; None if it did not count them.
             reply: The answer's entries.
             output: Output tokens that the provider counted.
-            model: Prompts of different models are measured by different tokenizers, so they extend each other never.
-            hidden: What comes before everything and is not in `entries` (stored contents, a chain that is not logged).
-            guess: The source's prompts are measured in the provider's lengths, so this one is too: by estimate where
-                `total` is None.
+            model: Different models use different tokenizers, so a prompt never extends one of another model.
+            hidden: What comes before `entries` and is not in them (stored contents, a chain that is not logged).
+            guess: The source gives lengths as the provider counts them, so this one does too: estimated if `total` is
+                None.
         """
         exact = (total is None and not guess) or (bool(entries) and all(entry.exact for entry in entries))
         places = self._walk(model, hidden, entries, exact)
@@ -137,7 +138,7 @@ class History:
         pieces: list[Piece] = []
         at = 0
         if base is not None:
-            # A prompt below what it is known to begin with: the provider dropped something; the end of it is new.
+            # The prompt is shorter than the one it extends: the provider dropped something. Only its end is new.
             at = base.tokens if base.tokens <= total else max(0, total - round(sum(weights)))
         elif hidden is not None:
             at = min(hidden.tokens, total)
@@ -156,10 +157,10 @@ class History:
         return Prompt(tuple(pieces), _base(kept)), ends
 
     def _shares(self, new: Sequence[Entry], weights: list[float], growth: int, before: int | None) -> list[int]:
-        """Tokens of each new entry; what is certain is set aside first.
+        """Tokens of each new entry. Entries with a certain size get it first.
 
-        Tools and system prompts have the size that their text gives, wherever they are met, so that prompts of other
-        sessions and files share them. A repeated answer has the size that it had when it was generated.
+        Tools and system prompts have the size of their text everywhere, so that prompts of other sessions and files
+        share them. A repeated answer has the size with which it was generated.
         """
         fixed: dict[int, int] = {at: round(weights[at]) for at, entry in enumerate(new) if entry.head}
         again = self._replies.get(before) if before is not None else None

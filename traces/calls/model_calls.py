@@ -16,14 +16,14 @@ from traces.usage.rules import Usage, normalise
 _NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?", re.ASCII)
 
 MAX_CHAIN = 20_000
-"""Answers that are kept for calls that continue them."""
+"""The number of answers kept for calls that continue them."""
 
 
 class Call(NamedTuple):
-    """One model call as a log tells it. Times in seconds; bodies as sent and received.
+    """One model call as logged. Times in seconds; bodies as sent and received.
 
-    `usage` is the usage object where the log keeps it apart from the answer; `provider` and `disjoint` are for
-    `traces.usage.rules.normalise`. `status` other than ok is a call that reached the engine and was not finished.
+    `usage` is the usage object if the log has it outside the answer; `provider` and `disjoint` are for
+    `traces.usage.rules.normalise`. A `status` other than ok means that the call reached the engine and did not finish.
     """
 
     key: str
@@ -39,10 +39,10 @@ class Call(NamedTuple):
     time_basis: str = "wall"
     ttft_s: float | None = None
     duration_s: float | None = None
-    identity: str | None = None  # of the answer, or of what recorded it (with a word in front)
+    identity: str | None = None  # id of the answer, or of the record that logged it (with a prefix)
     status: str = "ok"
-    cut: bool = False  # the log cut the bodies: lengths are the provider's, the text is a part
-    counts: Usage | None = None  # known already: one pass of an answer that had several
+    cut: bool = False  # the log shortened the bodies: lengths are the provider's, the text is incomplete
+    counts: Usage | None = None  # counts of one pass, if the answer had several
     compaction: bool = False  # what came before was compacted in the same answer
     rounds: int = 1  # passes that the counts are the sum of
 
@@ -50,7 +50,7 @@ class Call(NamedTuple):
 class Calls:
     """Turns the calls of one source into requests.
 
-    `fill`: the source knows no usage, so the tokenizer's count is the length. Elsewhere a length that was not reported
+    `fill`: the source has no usage, so the tokenizer's count is the length. Otherwise a length that was not reported
     stays unknown.
     """
 
@@ -67,11 +67,11 @@ class Calls:
 
         Args:
             call: The call.
-            extra: Entries that come before those of the body: contents that are stored with the provider.
-            hidden: What comes before these and is not known.
+            extra: Entries before those of the body: contents that the provider stores.
+            hidden: Unknown content before these.
 
         Raises:
-            ValueError: The usage holds a count that is none, or token ids are none.
+            ValueError: A count in the usage or a token id is not an integer.
         """
         body = call.request if isinstance(call.request, Mapping) else None
         answer = call.answer if isinstance(call.answer, Mapping) else None
@@ -90,7 +90,8 @@ class Calls:
             if missing is not None and hidden is None:
                 seen = sum(entry.tokens for entry in entries)
                 hidden = Piece(self._digest(missing), max(0, (length or 0) - seen), "unobserved")
-            # By the name that was asked for: an answer names the version, and a call without one must still match.
+            # The requested model name identifies the prompt: an answer names the version, and some calls have no
+            # answer.
             logged = self.history.add(
                 call.key,
                 entries,
@@ -132,12 +133,13 @@ class Calls:
             status=call.status,
             compaction=call.compaction,
             dedupe_key=dedupe_key(call.identity),
-            # The copy that knows its session and its time owns the call; a transcript's ranks are alike.
+            # Of several copies, the one with a session and a time owns the call; transcripts rank their copies the same
+            # way.
             copy_rank=(call.session is None, call.arrival_s is None),
         )
 
     def usage_of(self, call: Call, answer: Mapping[str, Any] | None, model: str | None) -> Usage:
-        """The counts of a call: from its log where it keeps them, else from the answer."""
+        """The counts of a call: those that the log has, else those in the answer."""
         if call.counts is not None:
             return call.counts
         return normalise(usage_object(call, answer), call.provider, call.disjoint, self._meanings, model, True)
@@ -148,7 +150,7 @@ class Calls:
             return [_said(entry) for entry in self.entries.token_ids(ids)]
         found: list[Entry] = []
         for one in reply_messages(answer):
-            if isinstance(one, str):  # a completion: no message, only text behind the prompt
+            if isinstance(one, str):  # a completion: no message, only text after the prompt
                 found += [_said(entry) for entry in self.entries.text(one)]
             else:
                 found.append(self.entries.message(one))
@@ -157,9 +159,9 @@ class Calls:
     def _earlier(
         self, body: Mapping[str, Any], answer: Mapping[str, Any] | None, own: list[Entry], replies: list[Entry]
     ) -> tuple[list[Entry], str | None]:
-        """The stored items that a Responses call continues, and what names those that are not in the source.
+        """The stored items that a Responses call continues, and a name for those that are not in the source.
 
-        Instructions and tools are those of the call itself: `previous_response_id` does not carry them on.
+        Instructions and tools come from the call itself: `previous_response_id` does not include them.
         """
         conversation = body.get("conversation")
         if isinstance(conversation, Mapping):
@@ -183,7 +185,7 @@ class Calls:
 
 
 def dedupe_key(identity: str | None) -> str | None:
-    """What every copy of a call has in common. Anthropic's ids stand alone, as in transcripts of its own agent."""
+    """A key that all copies of a call share. Anthropic's ids have no prefix, as in the transcripts of its own agent."""
     return identity if identity is None or identity.startswith("msg_") else f"response:{identity}"
 
 
@@ -223,7 +225,7 @@ def reply_messages(answer: Mapping[str, Any] | None) -> list[Any]:
 
 
 def stop_reason(answer: Mapping[str, Any] | None) -> str | None:
-    """Why an answer ended, in the provider's word."""
+    """Why an answer ended, in the provider's term."""
     if answer is None:
         return None
     for name in ("choices", "candidates"):
@@ -250,14 +252,14 @@ def trigger(entries: list[Entry]) -> str:
 
 
 def text_of(value: Any, *names: str) -> str | None:
-    """The first of the fields `names` that holds a text which is not empty."""
+    """The first of the fields `names` with a non-empty text."""
     if not isinstance(value, Mapping):
         return None
     return next((value[n] for n in names if isinstance(value.get(n), str) and value[n]), None)
 
 
 def number_of(value: Any, *names: str) -> float | None:
-    """The first of the fields `names` that holds a finite number, also one written as text (CSV)."""
+    """The first of the fields `names` with a finite number, possibly written as text (CSV)."""
     if isinstance(value, Mapping):
         for name in names:
             found = value.get(name)

@@ -1,4 +1,4 @@
-"""Sessions, agents and parents from the headers of a request: what clients send so that their calls stay together.
+"""Sessions, agents and parents from request headers, which clients send so that their calls can be grouped.
 
 Sources: Dynamo docs/agents/session-ids.md (x-claude-code-*, x-dynamo-*), modal.com/docs (Modal-Session-Id),
 docs.helicone.ai (Helicone-Session-*), docs.litellm.ai (x-litellm-session-id), openai/codex (session_id,
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 
 CANONICAL = "x-dynamo-session-id"
-"""Where it is sent it stands for whatever the agent itself sends (Dynamo's session-ids.md)."""
+"""If this header is sent, it replaces whatever the agent itself sends (Dynamo's session-ids.md)."""
 
 SESSION = (
     "x-claude-code-session-id",
@@ -60,7 +60,7 @@ _VERSION = re.compile(r"/v?(\d+(?:\.\d+){1,3})")
 
 
 class Caller(NamedTuple):
-    """Who made a call, as far as its headers and body say: keys of sessions, the agent and its version."""
+    """Who made a call, according to its headers and body: session keys, the agent and its version."""
 
     session: str | None = None
     parent: str | None = None
@@ -69,7 +69,7 @@ class Caller(NamedTuple):
 
 
 def lowered(headers: Any) -> dict[str, str]:
-    """Headers by lower-case name, whatever they are logged as: an object of texts or of lists, or pairs."""
+    """Headers by lower-case name, from any logged shape: an object of texts or lists, or pairs."""
     found: dict[str, str] = {}
     pairs: Iterable[Any] = headers.items() if isinstance(headers, Mapping) else headers if _pairs(headers) else ()
     for name, value in pairs:
@@ -102,7 +102,7 @@ def caller(headers: Any, body: Any = None) -> Caller:
 
 
 def client(user_agent: str) -> tuple[str | None, str | None]:
-    """(agent, version) of a user agent text; None where it is no coding agent that is known."""
+    """(agent, version) from a user agent string; None if it is not a known coding agent."""
     text = user_agent.lower()
     for mark, name in CLIENTS:
         if mark in text:

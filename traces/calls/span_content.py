@@ -22,16 +22,18 @@ MAX_INDEX = 100_000
 
 
 def usage_attributes(attributes: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The usage among attributes, by its own names; None where there is none."""
+    """The usage among the attributes, under its original names; None if there is none."""
     found = {name: value for name, value in attributes.items() if name.startswith(_USAGE) and value is not None}
     own = {name[len(_AI_SDK) :]: value for name, value in attributes.items() if name.startswith(_AI_SDK)}
-    return own if len(own) > len(found) else found or None  # the AI SDK's own names say more, cached tokens too
+    # the AI SDK's own attributes have more, for example cached tokens
+    return own if len(own) > len(found) else found or None
 
 
 def content_of(
     attributes: Mapping[str, Any], events: Iterable[Any] = ()
 ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """(request body, answer) as a span keeps them, in the shapes of calls.model_calls; None where it keeps none."""
+    """(request body, answer) of a span, in the shapes of calls.model_calls; None for one that the span does not
+    have."""
     body, answer = _gen_ai(attributes)
     for event in events:
         inner = event.get("attributes") if isinstance(event, Mapping) else None

@@ -1,4 +1,4 @@
-"""Spans of agents and model calls, whatever carried them: which of them are model calls, and whose."""
+"""Spans of agents and model calls from any export: which spans are model calls, and to which session they belong."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def kind_of(span: Span) -> str:
 
 
 class Described(NamedTuple):
-    """What a span tells of its model call. `body` and `answer` as traces.calls.model_calls takes them."""
+    """The model call of a span. `body` and `answer` are as traces.calls.model_calls takes them."""
 
     body: Mapping[str, Any] | None
     answer: Mapping[str, Any] | None
@@ -84,20 +84,20 @@ class _Known(NamedTuple):
 
 
 class Forest:
-    """How the spans of a source hang together. Holds an id and a parent of each, nothing else of it."""
+    """The parent links between the spans of a source. Stores only the id and parent of each span."""
 
     def __init__(self) -> None:
         self._spans: dict[str, _Known] = {}
         self._wrappers: set[str] = set()
 
     def add(self, span: Span) -> None:
-        """Take a span; any order."""
+        """Add a span; spans may come in any order."""
         self._spans[span.span] = _Known(span.parent, kind_of(span), span.trace, span.start_s, span.end_s)
 
     def settle(self) -> None:
-        """Mark the model calls that only wrap other model calls: their usage is that of what they wrap.
+        """Mark the model calls that only wrap other model calls: their usage is that of the wrapped calls.
 
-        Some write the previous call as the parent; a call that began after its parent's end was not wrapped by it.
+        Some tools write the previous call as the parent, so a call that began after its parent's end is not wrapped.
         """
         for known in self._spans.values():
             if known.kind == "model":
@@ -107,7 +107,7 @@ class Forest:
                         self._wrappers.add(above)
 
     def is_call(self, span: Span) -> bool:
-        """Whether a span is one call of a model and no wrapper of such."""
+        """Whether a span is a model call and not a wrapper of model calls."""
         return self._spans[span.span].kind == "model" and span.span not in self._wrappers
 
     def agents(self, span: Span) -> list[str]:
@@ -115,7 +115,7 @@ class Forest:
         return [above for above, one in self._above(span.parent) if one.kind == "agent"]
 
     def root_trace(self, span: Span) -> str:
-        """The trace of the outermost span that is known around a span."""
+        """The trace id of the outermost known span around a span."""
         trace = span.trace
         for _, one in self._above(span.parent):
             trace = one.trace
@@ -150,13 +150,13 @@ def requests(
     fill: bool,
     describe: Callable[[Span], Described] = described,
 ) -> Iterator[Record]:
-    """The model calls among spans that can be gone through twice.
+    """The model calls among spans. The spans are read twice.
 
     Args:
-        spans: Begins to read them from the start; what cannot be read comes as rejects.
-        context: The reader's.
-        fill: The source's prompts have no usage (traces.calls.model_calls.Calls).
-        describe: What a span tells of its call.
+        spans: Starts reading the spans from the beginning; unreadable ones come as rejects.
+        context: The reader's context.
+        fill: The source has no usage (see traces.calls.model_calls.Calls).
+        describe: Extracts the model call of a span.
     """
     forest = Forest()
     for span in spans():
@@ -213,7 +213,7 @@ class _Teller:
             self.totals[span.span] = (counted.input_tokens or 0) + (counted.output_tokens or 0)
 
     def end(self) -> Iterator[Record]:
-        """What the source's own totals say against the sums of the calls."""
+        """Compares the source's own totals with the sums over its calls."""
         if not self.used and self.others:
             yield Note("no span of a model call: agents, tools and totals are no requests")
         apart = [abs(total - self.sums[agent]) for agent, total in self.totals.items() if self.sums[agent] != total]
@@ -236,7 +236,7 @@ class _Teller:
                 )
 
     def _chain(self, span: Span) -> list[str]:
-        """The session of a span and those above it: the outermost agent runs in the conversation itself."""
+        """The session of a span and its ancestors. The outermost agent run is the conversation itself."""
         named = next((str(span.attributes[n]) for n in _SESSIONS if span.attributes.get(n)), None)
         root = named or self.forest.root_trace(span)
         if not root:

@@ -1,4 +1,4 @@
-"""Streamed answers put together: server-sent events or lists of chunks to the answer that a plain call returns."""
+"""Combines streamed answers (server-sent events or lists of chunks) into the answer that a plain call would return."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import orjson
 
 
 def events(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects of the `data:` lines of a stream, chunk sizes of HTTP and cut lines passed over."""
+    """The JSON objects of the `data:` lines of a stream, skipping HTTP chunk sizes and incomplete lines."""
     for line in text.splitlines():
         if line.startswith("data:"):
             data = line[5:].strip()
@@ -23,9 +23,9 @@ def events(text: str) -> Iterator[dict[str, Any]]:
 
 
 def assemble(chunks: Iterable[Any]) -> dict[str, Any] | None:
-    """One answer from its chunks, in the shape of its provider; None where they hold none.
+    """One answer from its chunks, in its provider's shape; None if they contain no answer.
 
-    `incomplete` is set on an answer whose end was not seen.
+    `incomplete` is set on an answer whose end is missing.
     """
     found = [chunk for chunk in chunks if isinstance(chunk, dict)]
     if not found:
@@ -169,7 +169,7 @@ def _gemini(chunks: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _joined(parts: list[Any]) -> list[Any]:
-    """Neighbouring text parts as one: a stream cuts anywhere."""
+    """Joins neighbouring text parts, because a stream cuts text anywhere."""
     joined: list[Any] = []
     for part in parts:
         last = joined[-1] if joined else None

@@ -194,8 +194,8 @@ def is_summary(text: str) -> bool:
 
 def has_sections(text: str) -> bool:
     """Whether a text has the headings of a summary."""
-    told = _SECTION.finditer(text[:SUMMARY_CHARS].replace("_", " "))
-    return len({match[0].strip().lower() for match in told}) >= LEAST_SECTIONS
+    sections = _SECTION.finditer(text[:SUMMARY_CHARS].replace("_", " "))
+    return len({match[0].strip().lower() for match in sections}) >= LEAST_SECTIONS
 
 
 SCHEMA = re.compile(

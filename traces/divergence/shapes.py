@@ -113,12 +113,12 @@ def changed_lines(before: Side, after: Side) -> tuple[Side, Side] | None:
     start = a.rfind("\n", 0, shared) + 1
     if shared < LEAST_ALIKE_CHARS and start == 0:
         return None
-    told = (a[start:].splitlines(True), b[start:].splitlines(True))
+    lines_of = (a[start:].splitlines(True), b[start:].splitlines(True))
     for lines in range(1, 2 * MOST_LINES):
         for i in range(max(0, lines - MOST_LINES), min(lines, MOST_LINES) + 1):
-            rest = ["".join(text[cut : cut + MOST_LINES]) for text, cut in zip(told, (i, lines - i), strict=True)]
+            rest = ["".join(text[cut : cut + MOST_LINES]) for text, cut in zip(lines_of, (i, lines - i), strict=True)]
             if alike(*rest) >= LEAST_ALIKE_CHARS or (rest[0] == rest[1] != ""):
-                return _cut(before, start, told[0], i), _cut(after, start, told[1], lines - i)
+                return _cut(before, start, lines_of[0], i), _cut(after, start, lines_of[1], lines - i)
     return None
 
 

@@ -81,13 +81,13 @@ def divergence_table(
     row, previous, shared = pairs_that_part(nodes["parent"], nodes["end"], leaf, session, step, order)
     ids, compaction = rows["request_id"].to_numpy(), rows["compaction"].fill_null(False).to_numpy()
     texts = Vocabularies(kept or KeptTexts())
-    told = []
+    divergences = []
     for r, q, common in zip(row.tolist(), previous.tolist(), shared.tolist(), strict=True):
         words = texts.of(tokenizers[source[r]])
         place = _place(tree, int(leaf[q]), int(leaf[r]), common, int(step[r]), words, bool(compaction[r]))
         if place is not None:
-            told.append((int(ids[r]), int(ids[q]), common, *place))
-    return pl.DataFrame(told, schema=polars_schema(DIVERGENCES), orient="row")
+            divergences.append((int(ids[r]), int(ids[q]), common, *place))
+    return pl.DataFrame(divergences, schema=polars_schema(DIVERGENCES), orient="row")
 
 
 def _in_sessions(session: pl.Series, turn: pl.Series) -> NDArray[np.int64]:
@@ -141,8 +141,8 @@ def _place(
                 q.id, q.explicit, k.id, k.explicit, behind, min(stop, behind + 4 * span.least), at, span.least
             )  # fmt: skip
             seen = stop - behind >= span.least and known >= 0.5  # the earlier prompt has it too
-            told = None if seen else text_of(k, behind, min(stop, behind + READ_UNITS), words)
-            after = after._replace(following=told or "")
+            text = None if seen else text_of(k, behind, min(stop, behind + READ_UNITS), words)
+            after = after._replace(following=text or "")
         if words is not None and are_pieces(q, k, at, span.line, words):
             kind = name_pieces(q, k, span.line, words, before, after, shape)
         elif before.text and before.text == after.text:

@@ -29,7 +29,8 @@ MERGED_TOKENS = 4
 """Tokens at the end of a text that become others when it continues: "." and a line end are one token."""
 
 LONGEST_HIDDEN_RUN = 16_384
-"""This many units of a run without known content are told apart, the rest of it is one: counts may be any number."""
+"""This many units of a run without known content are distinguished; the rest of the run counts as one unit, because
+counts may be any number."""
 
 READ_UNITS = 8000
 """How much of changed lines is read to name them."""
@@ -121,15 +122,15 @@ def units_of(tree: PrefixTree, leaf: int, begin: int) -> Units:
 def role_at(units: Units, at: int) -> str:
     """The role of unit `at`, of what follows it where it only frames a message."""
     ahead = units.role[at : at + 16]
-    told = ahead[ahead != TEMPLATE]
-    return ROLES[int(told[0])] if told.size else "unknown"
+    known = ahead[ahead != TEMPLATE]
+    return ROLES[int(known[0])] if known.size else "unknown"
 
 
 def text_of(units: Units, start: int, stop: int, words: Vocabulary | None) -> str | None:
     """The text of a stretch; None where nothing of it can be read."""
-    told = units.id[start:stop][units.explicit[start:stop]]
-    if words is not None and told.size:
-        return words.text(told)
+    ids = units.id[start:stop][units.explicit[start:stop]]
+    if words is not None and ids.size:
+        return words.text(ids)
     if words is None:
         return None
     begins = units.id[start:stop][units.starts[start:stop] & (units.role[start:stop] != TEMPLATE)]

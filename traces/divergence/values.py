@@ -230,12 +230,12 @@ def is_git_lines(before: str, after: str, head: str, role: str) -> bool:
             others.append(line)
     if not others:
         return False
-    told = [bool(_GIT_LINE.fullmatch(line)) for line in others]
-    if all(told):
+    git_lines = [bool(_GIT_LINE.fullmatch(line)) for line in others]
+    if all(git_lines):
         return True
-    if role in ("assistant", "tool_result") or not (any(told) or _COMMITS.search(head[-120:])):
+    if role in ("assistant", "tool_result") or not (any(git_lines) or _COMMITS.search(head[-120:])):
         return False
-    return all(one or _ONE_COMMIT.fullmatch(line) for one, line in zip(told, others, strict=True))
+    return all(one or _ONE_COMMIT.fullmatch(line) for one, line in zip(git_lines, others, strict=True))
 
 
 def _is_hex(word: str) -> bool:
@@ -254,8 +254,8 @@ def is_nonce(found: Difference) -> bool:
         return False
     label = found.before[max(0, start - LABEL_CHARS) : start]
     signed = re.search(r"""[:=#"'`(\[<*]\s*$|\bis\s+$""", label) is not None
-    told = signed or (any(c.isdigit() for c in a) and any(c.isdigit() for c in b))
-    if told and ID_LABEL.search(label) and re.fullmatch(r"[\w+/=.:~-]+", a + b):
+    id_like = signed or (any(c.isdigit() for c in a) and any(c.isdigit() for c in b))
+    if id_like and ID_LABEL.search(label) and re.fullmatch(r"[\w+/=.:~-]+", a + b):
         return True
     return _is_id(a) and _is_id(b)
 

@@ -1,4 +1,4 @@
-"""The inputs of an ingest, one after the other: told apart from what is known, opened, and read into the builder."""
+"""The inputs of an ingest, one after the other: compared with the known ones, opened, and read into the builder."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def seconds_per(unit: str) -> float:
 
 
 LONGEST_S = 2.5e11
-"""A larger number of seconds lies behind the year 9999, where calendars end."""
+"""More seconds than this lie after the year 9999, where calendars end."""
 
 
 def to_seconds(value: object, unit: str) -> float | None:
@@ -39,7 +39,7 @@ def to_seconds(value: object, unit: str) -> float | None:
     seconds_per(unit)
     seconds = value / PER_SECOND[unit]  # a division rounds once: 700 ms are 0.7 s
     if abs(seconds) > LONGEST_S:
-        raise ValueError("a time behind the year 9999: name the unit (--time-unit ms, us or ns)")
+        raise ValueError("a time after the year 9999: name the unit (--time-unit ms, us or ns)")
     return seconds
 
 

@@ -40,7 +40,7 @@ _QUOTE = 34
 _LOOK_BACK = 256
 """Bytes before a bracket that are kept: its key, and the margin of its line."""
 _MOST_RESTARTS = 100
-"""Damaged records of one file after which the search goes on. More would read the file over and over."""
+"""Damaged records of one file after which the search continues. With more, the file would be read again and again."""
 
 
 class Shape(NamedTuple):

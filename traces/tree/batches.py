@@ -1,4 +1,4 @@
-"""Prompts as readers state them, to the runs that the prefix tree takes."""
+"""Converts prompts as readers give them into runs for the prefix tree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROLE_CODES = {role: code for code, role in enumerate(ROLES)}
 
 
 class BlockRow(NamedTuple):
-    """A prompt given by block ids: its row, its length, its native block and what its ids add."""
+    """A prompt given by block ids: its row, its length, its native block, and the ids it adds."""
 
     row: int
     tokens: int
@@ -47,10 +47,10 @@ def _scramble(a: NDArray[np.uint64], b: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 def block_batch(rows: list[BlockRow], digest: Callable[[str], int], secret: int) -> tuple[Batch, NDArray[np.int8]]:
-    """Runs of block-id prompts, and int8 per row: 1 used, 0 its ids are no ids.
+    """Runs of block-id prompts, and int8 per row: 1 used, 0 its ids are invalid.
 
-    A prompt of n tokens has ⌊n/B⌋ whole blocks. One id more than that is the partial last block's (`ceil`); without it
-    (`floor`) the rest is private. Fewer ids than whole blocks: the blocks after them are private.
+    A prompt of n tokens has ⌊n/B⌋ whole blocks. One more id belongs to the partial last block (`ceil`); without it
+    (`floor`) the remaining tokens are private. With fewer ids than whole blocks, the blocks without an id are private.
     """
     count = len(rows)
     row_ids, lengths_of, blocks_of, spaces, adds = zip(*rows, strict=True) if rows else ((),) * 5
@@ -117,7 +117,7 @@ def block_batch(rows: list[BlockRow], digest: Callable[[str], int], secret: int)
 
 
 def _big_numbers(added: Added) -> list[Any] | None:
-    """The ids that the fast parser does not take, as labels; None where they are no list of labels."""
+    """Ids that the fast parser cannot read, as labels; None if they are not a list of labels."""
     try:
         found = json.loads(b"[" + added.text + b"]")  # whole numbers of any size stay whole
     except (ValueError, RecursionError):
@@ -126,7 +126,7 @@ def _big_numbers(added: Added) -> list[Any] | None:
 
 
 def _only(batch: Batch, fine: NDArray[np.int8]) -> Batch:
-    """Drop the rows that are not fine (their runs stay, unused)."""
+    """Drop the invalid rows (their runs stay in place, unused)."""
     if fine.all():
         return batch
     keep = fine.astype(bool)

@@ -1,7 +1,7 @@
-"""Block ids to runs of the prefix tree, reading only what is new.
+"""Converts block ids into runs of the prefix tree, parsing only new ids.
 
-In a coding-agent trace turn T repeats the ids of turn T-1. The ids' raw text is compared with that of an earlier prompt
-(one memcmp) and only the tail after it is parsed, so a row costs what it adds.
+In a coding-agent trace, turn T repeats the ids of turn T-1. The raw text of the ids is compared with that of an earlier
+prompt (one memcmp) and only the rest is parsed, so the cost of a row grows with the ids that it adds.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from traces.source.sources import parse_json
 from traces.tree.compiled import njit
 
 MAX_TEXT_BYTES = 16 << 20
-"""Raw id text kept to compare with; the oldest goes first. A prompt whose text has gone is parsed whole."""
+"""Most raw id text kept for comparison; the oldest is dropped first. If its text was dropped, a prompt is parsed
+whole."""
 
 
 class Known(NamedTuple):
-    """An earlier prompt: the text of its full blocks' ids, how many, and the request's row."""
+    """An earlier prompt: the text of its full blocks' ids, their number, and the request's row."""
 
     text: bytes
     blocks: int
@@ -27,7 +28,7 @@ class Known(NamedTuple):
 
 
 class Added(NamedTuple):
-    """What a prompt's ids add: `base` is the row extended (-1 none) and `text` or `labels` what follows it."""
+    """The ids that a prompt adds: `base` is the row it extends (-1 none), `text` or `labels` are the ids after that."""
 
     base: int
     base_blocks: int
@@ -47,7 +48,7 @@ class KnownTexts:
     def add(
         self, space: int, session: Any, ids: bytes | list[Any], full_blocks: int, started_blocks: int, row: int
     ) -> Added:
-        """Say what `ids` add to what is known, and remember them.
+        """Return what `ids` add to an earlier prompt, and remember them.
 
         Args:
             space: namespace of the ids.
@@ -92,7 +93,7 @@ class KnownTexts:
         return added
 
     def _put(self, known: dict[Any, Known], key: Any, new: Known, base: Known | None) -> None:
-        """Keep `new`; a prompt that was continued is hardly continued again, so its text goes."""
+        """Remember `new` and drop the prompt that it continues, which is rarely continued twice."""
         old = known.pop(key, None)
         if old is not None:
             self._bytes -= len(old.text)
@@ -105,7 +106,7 @@ class KnownTexts:
             self._bytes -= len(known.pop(next(iter(known))).text)
 
     def clear(self) -> None:
-        """Forget all texts (after a row whose ids were no ids)."""
+        """Forget all texts (after a row with invalid ids)."""
         self._by_session.clear()
         self._by_last_id.clear()
         self._bytes = 0
@@ -116,7 +117,7 @@ def _last_id(text: bytes) -> bytes:
 
 
 def _deepest(known: dict[bytes, Known], ids: bytes) -> Known | None:
-    """The known prompt with the most ids that `ids` extend, looked for from the end."""
+    """The known prompt with the most ids that `ids` extend, searched from the end."""
     separator = b", " if b", " in ids[:64] else b","
     rest, seen = ids, 0
     while rest and seen < 4096:
@@ -208,7 +209,7 @@ def parse_ids(text: Any, starts: Any, ends: Any, bases: Any, out: Any, out_start
 
 
 def unit_of(label: Any, digest: Any) -> int:
-    """The 64-bit unit of one id label: whole numbers below 2^64 as they are, others by keyed digest.
+    """The 64-bit unit of one id label: integers below 2^64 unchanged, other labels as a keyed digest.
 
     Raises:
         ValueError: for floats, booleans, null and nested values, which are not ids.

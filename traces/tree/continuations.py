@@ -1,4 +1,4 @@
-"""Sessions of traces that do not name them: a prompt that extends a prompt continues it."""
+"""Infers sessions for traces that do not name them: a prompt that extends another one continues it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from traces.tree.compiled import njit
 
 @njit(cache=True)
 def infer_sessions(parent: Any, end: Any, leaf: Any, depth_end: Any, smallest: Any, order: Any, after: Any) -> Any:
-    """Give each request the place of the first request of its inferred session.
+    """Map each request to the place of the first request of its inferred session.
 
-    A request continues the deepest prompt, at least `smallest` tokens deep, whose full blocks it extends (equal full
-    blocks count as extending) and that no other request has continued yet; else it starts a session.
+    A request continues the longest prompt, of at least `smallest` tokens, whose full blocks it extends (equal full
+    blocks count as extending) and which no other request has continued yet. If there is none, it starts a session.
 
     Args:
         parent: int64 per node.
@@ -31,7 +31,8 @@ def infer_sessions(parent: Any, end: Any, leaf: Any, depth_end: Any, smallest: A
         int64 per request: the place of the first request of its session.
     """
     count = leaf.size
-    open_at = np.full(parent.size, -1, np.int64)  # per node: latest open prompt whose full blocks end there
+    # per node: the latest prompt not yet continued whose full blocks end there
+    open_at = np.full(parent.size, -1, np.int64)
     below = np.full(count, -1, np.int64)  # the open prompt before it at the same node
     first = np.arange(count)
     for k in range(count):

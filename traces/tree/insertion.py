@@ -1,7 +1,7 @@
-"""Prompts into the prefix tree, a batch at a time: the compiled walk, and the digest of each prompt's content.
+"""Inserts prompts into the prefix tree in batches: the compiled walk, and the digest of each prompt's content.
 
-The digest of a prompt is a fold over its content in order, so it depends on neither the batch, the namespace nor the
-dataset's earlier prompts. Runs whose content no source logs (`unobserved`) and a partial last block are left out.
+The digest folds over the content of a prompt in order, so it does not depend on the batch, the namespace or the earlier
+prompts of the dataset. It leaves out runs of unknown content (`unobserved`) and a partial last block.
 """
 
 from __future__ import annotations
@@ -75,22 +75,22 @@ def _add_run(
     per_unit: Any,
     role: Any,
 ) -> Any:
-    """Walk or add `count` units from (`node`, `at` units into it); return where they end."""
+    """Walk along `count` units from (`node`, `at` units into it), adding missing ones. Returns where they end."""
     done = 0
     while done < count:
         length = units_in(nodes, node)
         if at < length:
-            # inside a node: go along it as far as the units agree
+            # inside a node: advance as far as the units are equal
             same = _agreeing(nodes, node, at, units, offset, value, done, min(length - at, count - done), per_unit)
             at += same
             done += same
             if done == count:
                 break
-            # the prompt parts from the node here
+            # the prompt differs from the node here: split it
             if at < length:
                 node = split(nodes, node, at)
             continue
-        # at the end of a node: go on in the child that starts with the next unit
+        # at the end of a node: continue in the child that starts with the next unit
         first = units[offset + done] if offset >= 0 else value + np.uint64(done)
         slot = slot_of(nodes, node, space, first)
         entry = nodes.table[slot]
@@ -121,7 +121,7 @@ def _add_run(
 def _agreeing(
     nodes: Any, node: Any, at: Any, units: Any, offset: Any, value: Any, done: Any, most: Any, per_unit: Any
 ) -> Any:
-    """How many of `most` units of the run, from `done` on, are the node's units from `at` on."""
+    """How many of `most` units of the run, from `done`, equal the node's units from `at`."""
     if per_unit != nodes.per_unit[node]:
         return 0
     own = nodes.offset[node]
@@ -130,7 +130,7 @@ def _agreeing(
         while same < most and nodes.pool[own + at + same] == units[offset + done + same]:
             same += 1
     elif own < 0 and offset < 0:
-        # two virtual runs agree throughout or nowhere
+        # two virtual runs are equal from here on, or differ in every unit
         if nodes.value[node] + np.uint64(at) == value + np.uint64(done):
             same = most
     else:
@@ -152,7 +152,7 @@ def _close(nodes: Any, node: Any, at: Any) -> Any:
 
 @njit(cache=True)
 def _rewound(nodes: Any, node: Any, keep: Any) -> Any:
-    """The place `keep` tokens down the path that ends at `node`."""
+    """The place `keep` tokens from the root on the path that ends at `node`."""
     # up to the node that holds the last kept token
     while node > 0 and nodes.start[node] >= keep:
         node = nodes.parent[node]
@@ -168,7 +168,7 @@ def _rewound(nodes: Any, node: Any, keep: Any) -> Any:
 
 @njit(cache=True)
 def _fold(digest: Any, batch: Any, run: Any) -> Any:
-    """The digest of a prompt after one more run: over its units, or over a virtual run's key."""
+    """The digest of a prompt after one more run: from its units, or from a virtual run's key."""
     if batch.run_full[run] == 0 or batch.run_role[run] == _UNOBSERVED or batch.run_count[run] == 0:
         return digest
     offset = batch.run_offset[run]

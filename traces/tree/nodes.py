@@ -68,7 +68,7 @@ def units_in(nodes: Any, node: Any) -> Any:
 def slot_of(nodes: Any, parent: Any, space: Any, first: Any) -> Any:
     """The table slot of the child of `parent` that starts with `first`, or the empty slot where it would be."""
     mask = np.uint64(nodes.table.size - 1)
-    # children of the root are told apart by their namespace, others by their parent
+    # children of the root differ by their namespace, other nodes by their parent
     key = np.int64(parent) if parent > 0 else np.int64(-1 - space)
     at = mix(key, first) & mask
     while True:
@@ -86,7 +86,7 @@ def slot_of(nodes: Any, parent: Any, space: Any, first: Any) -> Any:
 def add_node(
     nodes: Any, parent: Any, start: Any, count: Any, per_unit: Any, offset: Any, value: Any, space: Any, role: Any
 ) -> Any:
-    """Append a node of `count` units and return its id; the table is the caller's to update."""
+    """Append a node of `count` units and return its id. The caller updates the table."""
     node = nodes.n[0]
     nodes.n[0] = node + 1
     nodes.parent[node] = parent
@@ -135,7 +135,7 @@ def rehash(nodes: Any) -> None:
 
 
 def grown(array: NDArray[Any], size: int) -> NDArray[Any]:
-    """`array` with room for `size` values, or as it is where it has the room."""
+    """`array` with room for `size` values; unchanged if it has the room."""
     if array.size >= size:
         return array
     out = np.zeros(max(size, array.size + (array.size >> 1)), dtype=array.dtype)

@@ -1,10 +1,10 @@
 """The prefix tree: every token run is stored once, and a prompt is a pointer to its leaf.
 
-A *unit* is what sharing is exact to: one token of text, or one native block of a hash trace. A node holds a run of
-units, either explicit (a slice of a pool of 64-bit ids) or virtual (unit i is `value + i`: a run known by one key and a
-length). The children of a node differ in their first unit, so where two prompts part is where the tree forks. The tree
-does not depend on the order in which prompts arrive (ids aside). Requests keep the node at whose end their prompt ends:
-a split gives the upper part a new id, so those pointers stay true.
+A *unit* is the smallest thing that prompts can share: one token of text, or one native block of a hash trace. A node
+holds a run of units, either explicit (a slice of a pool of 64-bit ids) or virtual (unit i is `value + i`: a run known
+by one key and a length). The children of a node differ in their first unit, so the tree branches exactly where two
+prompts differ. Except for node ids, the tree does not depend on the order in which prompts arrive. A request points to
+the node at whose end its prompt ends; a split gives the upper part a new id, so these pointers stay valid.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PrefixTree:
 
     @property
     def size(self) -> int:
-        """How many nodes there are, the root included."""
+        """Number of nodes, including the root."""
         return int(self.nodes.n[0])
 
     def reserve(self, new_nodes: int, new_units: int) -> None:

@@ -1,4 +1,4 @@
-"""Walks over the prompts of a tree with its units: where two part, what follows, where they agree again."""
+"""Walks over pairs of prompts in a tree: where two prompts differ, what follows, and where they are equal again."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from traces.tree.compiled import njit
 
 MOST_PLACES = 64
-"""At most this many places where one prompt's end stands in another are compared: a text of one word has many."""
+"""The most places at which the end of one prompt is compared with another: a text of one repeated word has many."""
 
 
 @njit(cache=True)
 def parts_before(parent: Any, start: Any, end: Any, role: Any, leaf: Any, common: Any, template: Any) -> Any:
-    """How many parts of messages come before the one that holds token `common`."""
+    """The number of message parts before the one that contains token `common`."""
     depth = 0
     node = leaf
     while node > 0:
@@ -40,7 +40,7 @@ def parts_before(parent: Any, start: Any, end: Any, role: Any, leaf: Any, common
 
 @njit(cache=True)
 def pairs_that_part(parent: Any, end: Any, leaf: Any, session: Any, native: Any, order: Any) -> Any:
-    """Consecutive prompts of a session that part before either ends: rows, previous rows, tokens in shared blocks."""
+    """Consecutive prompts of a session that differ before either ends: rows, previous rows, tokens in shared blocks."""
     count = len(order)
     row = np.empty(count, np.int64)
     previous = np.empty(count, np.int64)
@@ -83,7 +83,7 @@ def units_from(
     begin: Any,
     longest: Any,
 ) -> Any:
-    """Units of the path to `leaf` from token `begin` on; of a virtual run `longest` units and the rest as one."""
+    """Units of the path to `leaf` from token `begin`; of a virtual run, `longest` units, and the rest as one unit."""
     count = 0
     node = leaf
     while node > 0 and end[node] > begin:
@@ -112,7 +112,7 @@ def units_from(
         tokens[at : at + shown] = per_unit[node]
         if shown < units:
             tokens[at + longest] = per_unit[node] * (units - longest)
-            ids[at + longest] ^= np.uint64(units) << np.uint64(16)  # alike only where as much is left
+            ids[at + longest] ^= np.uint64(units) << np.uint64(16)  # equal only if the rest is equally long
         starts[at] = skip == 0
         node = parent[node]
     return ids, explicit, roles, tokens, starts
@@ -122,11 +122,11 @@ def units_from(
 def resume(
     ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, cuts_q: Any, cuts_k: Any, at: Any, least: Any
 ) -> Any:
-    """The ends of the fewest changed lines after which the two agree again, and for how many units; else 0 of all.
+    """The ends of the fewest changed lines after which the two prompts are equal again, and for how many units; else 0.
 
-    Alike are at least `least` units, or a quarter of that where a prompt ends with them. What is alike for less than
-    four times that may be a phrase that comes again: a few lines further on the two may agree for much longer. Before
-    `at` both are the same, so one of the two ends lies after it.
+    They must be equal for at least `least` units, or for a quarter of that if a prompt ends with them. If they are
+    equal for less than four times `least`, it may be a phrase that occurs twice: a few lines later the two may be equal
+    for much longer. Both are the same before `at`, so one of the two ends lies after it.
     """
     weak, weak_q, weak_k = 0, 0, 0
     for lines in range(1, len(cuts_q) + len(cuts_k) - 1):
@@ -143,7 +143,7 @@ def resume(
             same = 0
             while same < left and ids_q[a + same] == ids_k[b + same] and explicit_q[a + same] == explicit_k[b + same]:
                 same += 1
-            # the last token of a text may have become part of another
+            # the last token of a text may have merged with the next text
             if same > best and (same >= least or (same + 1 >= left and lines <= 5 and 4 * same >= least)):
                 best = same
                 found_q, found_k = a, b
@@ -158,8 +158,8 @@ def resume(
 
 @njit(cache=True)
 def common_tail(ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, at: Any, window: Any) -> Any:
-    """Where the end of q that stands in k too begins, in both; (-1, -1) where its last `window` units, after `at`,
-    stand nowhere in k after `at`. Where they do several times, the place with most alike before it."""
+    """Where the end of q that also occurs in k begins, in q and in k; (-1, -1) if its last `window` units after `at`
+    do not occur in k after `at`. If they occur several times, the place with the longest match before it."""
     size = min(window, len(ids_q) - at)
     if size < window // 4 or size < 1:
         return -1, -1
@@ -190,8 +190,9 @@ def common_tail(ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, at: An
 def found_ahead(
     ids_q: Any, explicit_q: Any, ids_k: Any, explicit_k: Any, start: Any, stop: Any, behind: Any, window: Any
 ) -> Any:
-    """Of the stretch of k from `start` to `stop`, cut into windows, the share that stands somewhere in q from `behind`
-    on; and where the first of them does, or the second; -1 if neither. Of less than a window all is found."""
+    """Cuts k from `start` to `stop` into windows. Returns the share of windows that occur in q after `behind`, and
+    where the first of them occurs, or the second; -1 if neither does. If there is less than a window, the share is
+    1."""
     tried, met, first = 0, 0, -1
     for begin in range(start, stop - window + 1, window):
         tried += 1

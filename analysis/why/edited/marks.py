@@ -43,10 +43,10 @@ def marks_of(parent: Any, start: Any, leaf: Any, change: Change) -> Marks:
     begin = np.concatenate([change.line_token, change.line_token])
     stop = begin + np.concatenate([change.line_tokens, change.previous_line_tokens])
     node = _nodes_at(parent, start, leaf[rows], np.maximum(stop, 1))
-    told = np.unique(np.stack([node, begin, stop], axis=1), axis=0)
-    first = np.searchsorted(told[:, 0], np.arange(len(parent) + 1)).astype(np.int64)
+    marks = np.unique(np.stack([node, begin, stop], axis=1), axis=0)
+    first = np.searchsorted(marks[:, 0], np.arange(len(parent) + 1)).astype(np.int64)
     own = np.diff(first)
-    return Marks(first, np.ascontiguousarray(told[:, 1]), np.ascontiguousarray(told[:, 2]), _sum_above(parent, own))
+    return Marks(first, np.ascontiguousarray(marks[:, 1]), np.ascontiguousarray(marks[:, 2]), _sum_above(parent, own))
 
 
 @njit(cache=True)

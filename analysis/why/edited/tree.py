@@ -1,9 +1,10 @@
 """The tree that the prompts would make if changing lines were removed, constant, or at the end of the prompt.
 
-A *mark* is a stretch of a path that changes between consecutive prompts. Every prompt whose path holds the whole
-stretch loses it; then each is told again as what it adds to the prompt it shares most with: the one it shared most with
-before, or the previous one up to the end of what they have in common after the change. All prompts are inserted into a
-new tree, so nothing is estimated; what is alike by chance, after other changes, is not known and not shared.
+A *mark* is a stretch of a path that changes between consecutive prompts. The stretch is removed from every prompt whose
+path contains all of it. Each prompt is then written as what it adds to the prompt with which it shares most: the one it
+shared most with before, or the previous one, up to the end of what the two have in common after the change. All prompts
+are inserted into a new tree, so nothing is estimated. Text that is equal only by chance, after other changes, is
+unknown and counts as not shared.
 """
 
 from __future__ import annotations

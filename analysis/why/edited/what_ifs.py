@@ -68,24 +68,24 @@ def what_if_table(warehouse: Warehouse, question: Question, found: Misses) -> pl
     block = prepared.block_size
     base = int(n.sum())
     as_is = _full(match, block)
-    told: list[tuple[str, float | None, int, int]] = [("as_is", float(block), as_is, base)]
+    answers: list[tuple[str, float | None, int, int]] = [("as_is", float(block), as_is, base)]
     native = np.lcm.reduce(np.array(warehouse.native_blocks() or [1], np.int64))
-    told += [("block_size", float(b), _full(match, b), base) for b in BLOCKS if b % int(native) == 0]
-    told += _ttls(warehouse, question, chosen, block, base)
+    answers += [("block_size", float(b), _full(match, b), base) for b in BLOCKS if b % int(native) == 0]
+    answers += _ttls(warehouse, question, chosen, block, base)
     for name, kinds in (("without_compaction", COMPACTION), ("without_edits", REWRITTEN)):
-        told.append((name, None, *_undone(warehouse, question, found, kinds, chosen, (as_is, base))))
-    told += [
+        answers.append((name, None, *_undone(warehouse, question, found, kinds, chosen, (as_is, base))))
+    answers += [
         ("context_cap", float(cap), _full(np.minimum(match, cap), block), int(np.minimum(n, cap).sum()))
         for cap in CAPS
         if n.size and cap < int(n.max())
     ]
     with_output = warehouse.query("hit_rate", question)["ceiling_with_output"][0]
     if with_output is not None:
-        told.append(("output_cached", None, round(with_output * base), base))
+        answers.append(("output_cached", None, round(with_output * base), base))
     frame = pl.DataFrame(
         [
             (name, value, hit, prefix, hit / prefix if prefix else None, None, NOTES[name])
-            for name, value, hit, prefix in told
+            for name, value, hit, prefix in answers
         ],
         schema=_SCHEMA,
         orient="row",

@@ -40,7 +40,7 @@ ABOVE_REASONS = {
     "counting": "more was read than the prompt holds: a counting problem",
     "unobserved_head": "what was read lies in the head of the prompt, which is not in the files: others had sent it",
     "estimate": "the prompt is as long as a tokenizer says, the reads are the provider's count",
-    "unlogged": "an earlier prompt that is not in the files, or a counting problem: it cannot be told which",
+    "unlogged": "an earlier prompt that is not in the files, or a counting problem: the data does not show which",
 }
 """Why more may have been read than is shared, in the order in which they are tried."""
 
@@ -155,8 +155,8 @@ def provider_gap(warehouse: Warehouse, question: Question, found: Misses, axis: 
     groups = warehouse.grouped(question, axis).select("row", "group")
     frame = losses.join(groups, on="row", how="inner", maintain_order="left")
     block = warehouse.prepare(question).block_size
-    told = warehouse.query("reported_ceiling", question, axis=axis)
-    ceilings = {row["group"]: row for row in told.to_dicts()}
+    reported = warehouse.query("reported_ceiling", question, axis=axis)
+    ceilings = {row["group"]: row for row in reported.to_dicts()}
     rows = []
     for (group,), part in frame.group_by("group", maintain_order=True):
         prefix, achievable, read = (int(part[name].sum()) for name in ("prefix_tokens", "achievable", "read"))
