@@ -1,8 +1,8 @@
-"""The cause of every input token, from how deep caches hold each prompt and how much it shares.
+"""The cause of every input token, from the depth to which caches hold each prompt and the tokens it shares.
 
-A look-up hits a leading part of the prompt, whatever the capacity and the TTL: along a path the stack distance grows
-and the last touch gets older. So every cause is the distance between two depths, and the causes of a request sum to its
-prompt exactly. All functions work on plain arrays with one value per request row.
+A look-up always hits a leading part of the prompt, at any capacity and TTL, because the stack distance and the age of
+the last touch grow along a path. So every cause is the difference between two depths, and the causes of a request sum
+exactly to its prompt. All functions work on arrays with one value per request row.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Rows = NDArray[np.int64]
 
 
 class Depths(NamedTuple):
-    """How many leading blocks of each prompt a cache holds, int64[r] each.
+    """The number of leading blocks of each prompt that a cache holds, int64[r] each.
 
     Attributes:
-        recent: within the TTL, whatever the capacity.
-        held: of those, within the capacity too.
+        recent: blocks within the TTL, at any capacity.
+        held: blocks within both the TTL and the capacity.
     """
 
     recent: Rows
@@ -40,11 +40,11 @@ def causes(
 
     Args:
         prefix_tokens: int64[r], prompt length; 0 where the prompt is unknown.
-        match_tokens: int64[r], longest match with anyone.
+        match_tokens: int64[r], longest match with any earlier prompt.
         block_tokens: block size B.
         shared: depths in one shared cache of the total size.
-        local: int64[r], leading blocks held by the replica that was chosen; None: there is one cache.
-        running_blocks: int64[r], leading blocks that a running request was computing; None: none are.
+        local: int64[r], leading blocks held by the chosen replica; None: there is only one cache.
+        running_blocks: int64[r], leading blocks that a running request was computing; None: there are none.
         rewritten_end: int64[r], min(n, m) for requests that rewrote their history, else 0.
     """
     full = match_tokens // block_tokens
@@ -69,10 +69,10 @@ def causes(
 def causes_as_defined(
     prefix_tokens: Rows, match_tokens: Rows, ceiling_tokens: Rows, hit_tokens: Rows, rewritten_end: Rows
 ) -> dict[str, Rows]:
-    """`causes` where another tool or an engine says what hits: at the capacity, and with an unbounded cache.
+    """`causes` if another tool or an engine defines the hits: those at the capacity, and those of an unbounded cache.
 
-    What is shared and is no hit even then is its rounding (blocks, a token that it always computes). Where it hits more
-    than prompts share (replies that it kept), that counts as shared.
+    Shared tokens that miss even in an unbounded cache count as rounding (partial blocks, a token that is always
+    computed). If the engine hits more than prompts share (replies that it kept), the extra hits count as shared.
     """
     match = np.maximum(match_tokens, ceiling_tokens)
     rewritten = np.maximum(rewritten_end - match, 0)

@@ -1,4 +1,4 @@
-"""The table of causes: what becomes of input tokens. Each token of a prompt counts for exactly one of them."""
+"""The table of causes: why input tokens hit or miss. Each token of a prompt counts for exactly one cause."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 
 class Cause(NamedTuple):
-    """One thing that becomes of input tokens.
+    """One cause.
 
     Attributes:
-        label: for tables and charts.
-        means: what the tokens of this cause have in common, in a few words.
+        label: its name in tables and charts.
+        means: what its tokens have in common, in a few words.
     """
 
     label: str

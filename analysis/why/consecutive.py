@@ -1,4 +1,4 @@
-"""Consecutive prompts of a session that part: the table `divergences`, joined to request rows and checked."""
+"""Pairs of consecutive prompts that diverge: the table `divergences`, joined to request rows and checked."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import polars as pl
 from analysis.store.warehouse import Warehouse
 
 CHANCE_TOKENS = 64
-"""Two prompts that continue differently may still be alike for this many tokens."""
+"""Two prompts that continue differently may still be equal for this many tokens by chance."""
 
 REPLACED = pl.col("previous_line_tokens") < 2 * pl.col("line_tokens") + CHANCE_TOKENS
-"""About as much text stands there as before, so the change dropped no messages."""
+"""If the text there is about as long as before, the change dropped no messages."""
 
 
 def consecutive(warehouse: Warehouse) -> pl.DataFrame:
-    """The rows of `divergences` whose lengths fit their prompts. Lengths in a dataset from elsewhere may not fit, and
-    the trees of what-ifs are walked by them.
+    """The rows of `divergences` whose lengths fit their prompts. In a dataset from elsewhere they may not fit, and
+    what-ifs walk the tree by these lengths.
 
     Returns:
         Columns of the table, row and previous_row (request rows), own_tokens and previous_tokens (their prompts).

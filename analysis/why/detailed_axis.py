@@ -1,4 +1,4 @@
-"""An axis more for where the tokens went: transitions in detail."""
+"""An additional axis for misses: transitions in detail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where consecutive prompts of a chain part, what that loses, and the hit rate if the changing lines were not there."""
+"""Where consecutive prompts of a chain diverge, what that loses, and the hit rate without the changing lines."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from analysis.why.edited.tree import changed_tree
 from analysis.why.matches import lost_history, matches
 
 BRANCHING = ("first", "fork", "rewind")
-"""Transitions that continue another prompt than the session's last. They part from it and lose nothing by that, unless
-they share most with the last one and continue like it after the change, or its kind is known."""
+"""Transitions that continue another prompt than the session's last one. They lose nothing by differing from the last
+one, unless they share most with it and continue like it after the change, or unless the kind of change is known."""
 
 _PLAIN = {"append": "tail", "retry": "tail", "fork": "edit", "rewind": "edit"}
 
 LEAST_RECOMPUTED = 12
-"""Kinds of divergence whose what-ifs are always recomputed, those that lose most first."""
+"""The number of kinds, those that lose most first, whose what-ifs are always recomputed."""
 
 RECOMPUTED_REQUESTS = 1_000_000
-"""More kinds are recomputed as long as no more requests than this are; the what-ifs of the others are null."""
+"""Further kinds are recomputed up to this number of requests; the what-ifs of all others are null."""
 
 
 def parted(warehouse: Warehouse, question: Question) -> pl.DataFrame:
     """Every divergence of the selected requests that loses tokens.
 
     Returns:
-        Columns of the table `divergences` with kind filled by the transition where it is not known, and row,
-        previous_row, session (codes), lost_tokens (`analysis.why.matches.lost_history`).
+        Columns of the table `divergences`, with an unknown kind replaced by the transition; and row, previous_row,
+        session (codes), lost_tokens (`analysis.why.matches.lost_history`).
     """
     prepared = warehouse.prepare(question)
     loaded, kinds = warehouse.loaded(), warehouse.kinds()
@@ -64,23 +64,23 @@ def parted(warehouse: Warehouse, question: Question) -> pl.DataFrame:
 
 
 def _in_place(match_tokens: pl.Series) -> pl.Expr:
-    """Whether a prompt is its session's last one with a change, and not another one: no other is as much like it."""
+    """Whether a prompt is its session's last prompt with a change, because no other prompt is as similar to it."""
     alike = pl.col("line_token") + pl.col("line_tokens") + pl.col("resumed_tokens")
     changed = (pl.col("resumed_tokens") > 0) | pl.col("kind").is_not_null()
     further = (pl.col("resumed_tokens") > 0) & (alike > match_tokens + CHANCE_TOKENS)
-    # another prompt may by chance share some of the changed line too
+    # another prompt may share a part of the changed line by chance
     same_line = (pl.col("line_token") + pl.col("line_tokens") > match_tokens) & pl.col("kind").is_not_null()
     return ((pl.col("start_token") >= match_tokens) & changed) | same_line | further | pl.col("keeps_end")
 
 
 def divergences(warehouse: Warehouse, question: Question) -> list[dict[str, Any]]:
-    """Divergences by kind and role, those that lose most first, in the contract's keys.
+    """Divergences by kind and role, those that lose most first, with the keys of the command line.
 
-    `same_place_requests`: how many of them begin at the commonest place. The three what-ifs are the ceiling of the
-    selected requests if the changing lines were removed, the same in all prompts of a session, or last.
+    `same_place_requests`: how many of them begin at the most common place. The three what-ifs are the ceiling of the
+    selected requests if the changing lines were removed, equal in all prompts of a session, or at the end.
 
     Raises:
-        BadQuestion: a block size, arrival model or window that makes no sense here.
+        BadQuestion: a block size, arrival model or window that does not fit the dataset.
     """
     found = parted(warehouse, question)
     rows = []
@@ -133,6 +133,6 @@ def what_ifs(warehouse: Warehouse, question: Question, changes: pl.DataFrame) ->
 
 
 def _median(values: pl.Series) -> int | None:
-    """The lower median: a place that was met."""
+    """The lower median, so that it is a place that occurs."""
     known = values.drop_nulls().sort()
     return int(known[(len(known) - 1) // 2]) if len(known) else None

@@ -1,4 +1,4 @@
-"""First-seen tokens by the role of the tree nodes that hold them."""
+"""First-seen tokens by the role of the tree nodes that contain them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def first_seen_roles(
     leaf: NDArray[Any],
     first_seen: Rows,
 ) -> tuple[NDArray[np.int32], NDArray[np.int8], Rows]:
-    """The first-seen tokens by the role of their nodes: (row, role code, tokens), several rows a request.
+    """The first-seen tokens by the role of their nodes: (row, role code, tokens), several rows per request.
 
-    Each token is first seen in one request only, so all walks together visit each node about once.
+    Each token is first seen in exactly one request, so all walks together visit each node about once.
 
     Args:
         parent, start, end, role: the tree.
         leaf: int[r], node whose path is the prompt; -1 unknown.
-        first_seen: int64[r], how many tokens at the end of the prompt.
+        first_seen: int64[r], number of first-seen tokens at the end of the prompt.
     """
     arrays = (
         np.ascontiguousarray(parent, np.int64),
@@ -44,7 +44,7 @@ def first_seen_roles(
 
 @njit(cache=True)
 def _new_nodes(parent: Any, start: Any, end: Any, role: Any, leaf: Any, first_seen: Any) -> int:
-    """How many rows `_by_role` writes."""
+    """The number of rows that `_by_role` writes."""
     count = 0
     for row in range(len(leaf)):
         node = leaf[row]
@@ -62,7 +62,7 @@ def _new_nodes(parent: Any, start: Any, end: Any, role: Any, leaf: Any, first_se
 def _by_role(
     parent: Any, start: Any, end: Any, role: Any, leaf: Any, first_seen: Any, out_row: Any, out_role: Any, out: Any
 ) -> None:
-    """Fill one row per request and node that holds first-seen tokens."""
+    """Fill one row per request and node with first-seen tokens."""
     at = 0
     for row in range(len(leaf)):
         node = leaf[row]

@@ -13,7 +13,7 @@ from analysis.why.misses import Misses
 from analysis.why.provider.gap import provider_losses
 
 MOST_GROUPS = 100
-"""Groups of the provider's losses that get intervals, those of most requests first."""
+"""The number of groups of the provider's losses that get intervals, those with most requests first."""
 
 PROVIDER_RATES = ("achievable", "reported", "gap")
 
@@ -59,7 +59,7 @@ def provider_intervals(warehouse: Warehouse, question: Question, found: Misses, 
 def what_if_intervals(warehouse: Warehouse, question: Question, found: Misses, table: pl.DataFrame) -> pl.DataFrame:
     """`table` (`analysis.why.edited.what_ifs.what_if_table`) with low and high of each hit rate.
 
-    Null where a row's hits are not at hand by request: changed workloads and cached replies.
+    Null if a row's hits are not known per request: changed workloads and cached replies.
     """
     prepared = warehouse.prepare(question)
     block = prepared.block_size

@@ -61,11 +61,11 @@ def longest_matches(
 
 
 def lost_history(prefix_tokens: Rows, previous_tokens: Rows, match_tokens: Rows, native_tokens: Rows) -> Rows:
-    """Tokens of the previous prompt after the place where this one parts from all earlier prompts, int64[r].
+    """Tokens of the previous prompt after the place where this one differs from all earlier prompts, int64[r].
 
     max(0, min(n̄, m̄) − longest match with any earlier prompt). A bar rounds a length down to full native blocks, as
-    transitions do: the partial last block of a hash trace has an id of its own in every prompt, and growing over it
-    loses nothing. The figure of text (native block 1) is exact to the token.
+    transitions do, because the partial last block of a hash trace has an id of its own in every prompt, and growing
+    beyond it loses nothing. For text (native block 1) the figure is exact to the token.
 
     Args:
         prefix_tokens, previous_tokens: int64[r], n and m; m is 0 where there is no previous prompt.

@@ -1,4 +1,4 @@
-"""Where the input tokens of a dataset went: `misses`, by any axis, summing to the prefix tokens exactly."""
+"""Where the input tokens of a dataset went: `misses`, by any axis. They sum exactly to the prefix tokens."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from traces.records import ROLES
 
 
 class Misses(NamedTuple):
-    """What became of every request's tokens.
+    """The causes of every request's tokens.
 
     Attributes:
-        rows: one row a request row (`row`, then `prefix_tokens`, `match_tokens`, `lost_tokens` and a column a cause).
-            lost_tokens: what the previous prompt had after the place where this one parts from all before it, in
+        rows: one row per request row: `row`, `prefix_tokens`, `match_tokens`, `lost_tokens` and a column per cause.
+            lost_tokens: tokens of the previous prompt after the place where this one differs from all earlier ones, in
             full native blocks of a hash trace.
         roles: the first-seen tokens by role (`row`, `role`, `tokens`).
         notes: what the figures assume.
-        causes: the file that holds `rows`, for the queries that take it.
+        causes: the Parquet file of `rows`, for the queries that read it.
     """
 
     rows: pl.DataFrame
@@ -44,7 +44,7 @@ def misses(warehouse: Warehouse, question: Question, cache: Cache | None = None)
 
     Raises:
         NeedsArrivals: the answer depends on times or on an order that the dataset does not have.
-        BadQuestion: a cache that makes no sense here.
+        BadQuestion: a cache that does not fit the dataset or the question.
     """
     cache = cache or Cache()
     prepared = warehouse.prepare(question)
@@ -83,7 +83,7 @@ def misses(warehouse: Warehouse, question: Question, cache: Cache | None = None)
 
 
 def by_group(warehouse: Warehouse, question: Question, found: Misses, axis: str = "all") -> list[dict[str, Any]]:
-    """The selected requests' tokens by cause for each group of an axis, in the contract's keys."""
+    """The selected requests' tokens by cause for each group of an axis, with the keys of the command line."""
     frame = warehouse.query("misses", question, axis=axis, causes=found.causes)
     groups = warehouse.grouped(question, axis).select("row", "group")
     roles = groups.join(found.roles, on="row", how="inner").group_by("group", "role").agg(pl.col("tokens").sum())

@@ -1,4 +1,4 @@
-"""A row per request: where its tokens went, what it lost, and what the provider reports."""
+"""One row per request: where its tokens went, what it lost, and what the provider reported."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def request_misses(warehouse: Warehouse, question: Question, found: Misses) -> p
 
     Returns:
         request_id, session_id, turn, arrival_s (under the arrival model), model, transition (in detail),
-        prefix_tokens, a column each of `CAUSES` (they sum to prefix_tokens exactly), lost_tokens (what the session's
-        last prompt had after the place where this one parts from all before it), and where the provider's reads are
-        known reported_tokens, achievable_tokens, gap_tokens (achievable − reported) and reported_cause
+        prefix_tokens, a column for each of `CAUSES` (they sum exactly to prefix_tokens), lost_tokens (tokens of the
+        session's last prompt after the place where this one differs from all earlier ones). If the provider's reads are
+        known, also reported_tokens, achievable_tokens, gap_tokens (achievable − reported) and reported_cause
         (`analysis.why.provider.gap.CAUSES`).
     """
     requests = warehouse.loaded().requests

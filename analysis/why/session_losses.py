@@ -1,4 +1,5 @@
-"""The sessions to look at first: what each lost, in the asked cache or the provider's, and what would bring it back."""
+"""The sessions to look at first: tokens lost in the requested cache or the provider's, and what would avoid the
+loss."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ REMEDIES = {
     "provider_rules": "nothing: below the provider's minimum or step",
     "unexplained": "not known",
 }
-"""What would bring lost tokens back, in words."""
+"""Remedy -> what would bring the lost tokens back, in words."""
 
 _OF_CAUSE = {
     "ttl_5m": "longer_ttl", "ttl_1h": "longer_ttl", "concurrent": "wait", "divergence": "keep_history",
@@ -37,14 +38,14 @@ _MODELLED = {"ttl": "longer_ttl", "capacity": "more_capacity", "routing": "same_
 def request_losses(warehouse: Warehouse, question: Question, found: Misses) -> pl.DataFrame:
     """The tokens that each selected request with a known prompt lost, by remedy.
 
-    Shared tokens that missed are lost in the asked cache (`found`) or in the provider's (what it reports against what
-    was achievable). Each token counts once: of the two, the larger loss of a request counts. keep_history and
-    go_on_from_last (fork, rewind) are tokens of the session's last prompt that this one does not share, so no cache
-    had them to give: those add to either.
+    Shared tokens that missed are lost in the requested cache (`found`), or in the provider's (achievable − reported).
+    Each token counts once: for each request the larger of the two losses. keep_history and go_on_from_last (fork,
+    rewind) are tokens of the session's last prompt that this one does not share. No cache could have served them, so
+    they are added to either loss.
 
     Returns:
-        row, prefix_tokens, hit (in the asked cache), reported_tokens, reported_prefix_tokens (null where the provider's
-        reads are not known), provider_lost_tokens, a column of `REMEDIES` each, lost_tokens (their sum).
+        row, prefix_tokens, hit (in the requested cache), reported_tokens, reported_prefix_tokens (null if the
+        provider's reads are not known), provider_lost_tokens, a column for each of `REMEDIES`, lost_tokens (their sum).
     """
     losses = provider_losses(warehouse, question, found).select(
         "row", "cause", reported_tokens="read", reported_prefix_tokens="prefix_tokens",
@@ -76,9 +77,9 @@ def session_losses(warehouse: Warehouse, question: Question, losses: pl.DataFram
     """`request_losses` by session, those that lost most first; sessions that lost nothing are left out.
 
     Returns:
-        session_id, input_label, trajectory_type, role, requests, prefix_tokens, hit_rate (of the asked cache),
-        reported_rate (null unknown), lost_tokens, what_brings_it_back (the remedy of most of them, in words), remedy
-        (its name), a column of `REMEDIES` each, provider_lost_tokens.
+        session_id, input_label, trajectory_type, role, requests, prefix_tokens, hit_rate (of the requested cache),
+        reported_rate (null unknown), lost_tokens, what_brings_it_back (the remedy for most of them, in words), remedy
+        (its name), a column for each of `REMEDIES`, provider_lost_tokens.
     """
     requests, kinds = warehouse.loaded().requests, warehouse.kinds()
     about = pl.DataFrame(
@@ -121,7 +122,7 @@ def session_losses(warehouse: Warehouse, question: Question, losses: pl.DataFram
 
 
 def remedy_totals(warehouse: Warehouse, losses: pl.DataFrame) -> list[dict[str, Any]]:
-    """Per remedy that brings anything back: requests, sessions (null where none is known) and tokens, most first."""
+    """Requests, sessions (null if none is known) and tokens of each remedy that brings anything back, most first."""
     session = warehouse.loaded().requests["session_id"].gather(losses["row"])
     rows = []
     for name, meaning in REMEDIES.items():

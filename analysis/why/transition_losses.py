@@ -1,4 +1,4 @@
-"""Transitions in detail, and how many tokens each loses."""
+"""Transitions in detail, and the tokens that each loses."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from analysis.why.misses import Misses
 
 SIDE_INPUT_TOKENS = 4000
 SIDE_OUTPUT_TOKENS = 64
-"""A side request (a title, a topic check) is as short as this on both sides and nothing continues it."""
+"""A side request (a title, a topic check) has at most this many input and output tokens, and nothing continues it."""
 
 TAIL_SHARE = 0.02
-"""A prompt that lost no more of the previous one than this has lost its tail only."""
+"""A prompt that lost at most this share of the previous one has lost only its tail."""
 
 DETAILS = (
     "warm_start",
@@ -30,20 +30,21 @@ DETAILS = (
     "model_switch",
     "parallel_chain",
 )
-"""What `first` and a change of model are split into; the other transitions keep their name."""
+"""The names that replace `first` and a change of model; the other transitions keep their names."""
 
 
 def detailed(warehouse: Warehouse) -> pl.Series:
-    """The transition of every request row in detail (null where it is unknown).
+    """The transition of every request row in detail (null if it is unknown).
 
-    first becomes subagent_start where the session has a parent or is one of a sub-agent, else warm_start where its
-    first block was there already, else cold_start. A request of another model than the session's previous one is a
-    model_switch: models share no KV, whatever the text. parallel_chain: a fork or rewind that continues a prompt which
-    nothing had continued, so another conversation of the same session continues. side_request: short on both sides,
-    first of its session, and the only one. A fork or rewind by its prefix that continues with what the session's last
-    prompt has after a change (by its text or ids) is that prompt with a change, and called so: compaction where
-    messages were dropped or summarised, tail where it lost at most 2 % or the tolerance, else edit. Where the change
-    lies in the system prompt or the tools, by their role, it is a system_change.
+    - first becomes subagent_start if the session has a parent or belongs to a sub-agent, else warm_start if its first
+      block was cached already, else cold_start
+    - model_switch: another model than the session's previous request; models share no KV even for equal text
+    - parallel_chain: a fork or rewind of a prompt that nothing had continued, so a second conversation of the same
+      session continues
+    - side_request: short input and output, and the only request of its session
+    - a fork or rewind whose text or ids, after a change, continue like the session's last prompt is that prompt with a
+      change, and named so: compaction if messages were dropped or summarised, tail if it lost at most 2 % or the
+      tolerance, otherwise edit; system_change if the change is in the system prompt or the tools, by role
     """
     loaded, kinds = warehouse.loaded(), warehouse.kinds()
     r = loaded.requests
@@ -88,8 +89,8 @@ def detailed(warehouse: Warehouse) -> pl.Series:
 
 
 def _in_place(warehouse: Warehouse) -> list[str | None]:
-    """By row what a prompt is called that is its session's last one with a change, where its texts or ids show more
-    than its prefix does; null for all others."""
+    """The new name of each prompt that is its session's last one with a change, as its texts or ids show beyond its
+    prefix; null for all others."""
     changes = ["fork", "rewind", "edit", "unrelated"]
     changed = parted(warehouse, Question()).filter(pl.col("transition").is_in(changes))
     small = pl.max_horizontal(pl.lit(TEXT_TOLERANCE_TOKENS), pl.col("previous_tokens") * TAIL_SHARE)
@@ -112,7 +113,7 @@ def _in_place(warehouse: Warehouse) -> list[str | None]:
 
 
 def _shared(warehouse: Warehouse) -> Any:
-    """Full native blocks (16 tokens of text) shared with anyone before, in recorded order."""
+    """Full native blocks (16 tokens of text) shared with any earlier prompt, in recorded order."""
     loaded = warehouse.loaded()
     prepared = warehouse.prepare(Question())
     step = np.where(loaded.native == 1, 16, loaded.native)
@@ -120,10 +121,10 @@ def _shared(warehouse: Warehouse) -> Any:
 
 
 def transition_losses(warehouse: Warehouse, question: Question, found: Misses) -> pl.DataFrame:
-    """By detailed transition: requests, sessions, prefix tokens, hit tokens, lost_tokens (what the previous prompt had
-    after the place where this one parts from all before it; nothing for first requests), the requests that lost
-    any, and parted_tokens: how many of the lost ones the list of divergences holds. The rest are those of forks and
-    rewinds, which continue from an earlier prompt and change nothing. Most lost first."""
+    """Figures by detailed transition, those that lost most first: requests, sessions, prefix tokens, hit tokens,
+    lost_tokens (tokens of the previous prompt after the place where this one differs from all earlier ones; none for
+    first requests), the requests that lost any, and parted_tokens: how many of the lost tokens are in the list of
+    divergences. The rest belong to forks and rewinds, which continue an earlier prompt and change nothing."""
     loaded = warehouse.loaded()
     listed = parted(warehouse, question).select("row", parted_tokens="lost_tokens").unique("row", maintain_order=True)
     rows = (

@@ -1,4 +1,4 @@
-"""A profile's strata as the arrays that the growing loop reads."""
+"""A profile's strata as arrays, for the loop that grows sessions."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from traces.synth.whole_sessions import COLUMNS
 _TRIGGERS = ("unknown", "tool", "user")
 _UNBOUNDED = 1 << 40
 MOST_AGENTS = 10_000
-"""Sub-agents that one request of a profile can start: more is damage."""
+"""The most sub-agents that one request of a profile can start; a larger number means a damaged profile."""
 _SHARE = (1.0, 0.0, 0.0, 1.0, -1.0, 0.0, 0.0, 1.0, -1.0, -1.0)
-"""What is taken where a profile of an earlier version, or of relative times, says less of a first prompt."""
+"""Defaults for what a profile of an earlier version, or with relative times, does not say about a first prompt."""
 
 
 def pack(generator: dict[str, Any]) -> Grids:
     """Arrays of the generator part of a profile.
 
     Raises:
-        KeyError, TypeError, IndexError, ValueError: where a part is missing or has another shape than it must have.
+        KeyError, TypeError, IndexError, ValueError: a part is missing or has the wrong shape.
     """
     grids = _pack(generator)
     _check(grids)
@@ -30,7 +30,7 @@ def pack(generator: dict[str, Any]) -> Grids:
 
 
 def _check(grids: Grids) -> None:
-    """Compare the arrays with the shapes that the growing loop indexes without looking."""
+    """Check the shapes of the arrays, because the growing loop indexes them without bounds checks."""
     s, p = len(grids.longest), len(grids.levels)
     shapes = {
         "output": (s, p), "reasoning": (s, p), "growth": (s, len(grids.turn_edges), p), "gap": (s, 3, 3, p),
@@ -42,7 +42,7 @@ def _check(grids: Grids) -> None:
         array = getattr(grids, name)
         if array.shape != shape:
             raise ValueError(f"{name} has the shape {array.shape}, not {shape}")
-        overlap = name == "gap"  # a request may arrive before the one before it ends: its gap is below 0
+        overlap = name == "gap"  # a request may arrive before the previous one ends, so its gap may be negative
         if not np.isfinite(array).all() or (not overlap and (array < 0).any()):
             raise ValueError(f"{name} holds a number below 0 or none at all")
     if p < 2 or grids.levels[0] != 0 or grids.levels[-1] != 1 or (np.diff(grids.levels) <= 0).any():
@@ -153,7 +153,7 @@ def _pack(generator: dict[str, Any]) -> Grids:
 def _labelled(
     strata: list[dict[str, Any]], share_from: NDArray[np.int64], shares: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """First prompts without the label of those whose first session is not among the examples (in place)."""
+    """Remove (in place) the label of first prompts whose first session is not among the examples."""
     for level in (0, 1):
         rows = [
             low + np.arange(len(s["first"]))
@@ -166,7 +166,7 @@ def _labelled(
 
 
 def _row(grid: list[float] | None, levels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A quantile function, or zeros where there is none."""
+    """A quantile function, or zeros if there is none."""
     if grid is None:
         return np.zeros(levels.size)
     row = np.array(grid, np.float64)
@@ -176,7 +176,7 @@ def _row(grid: list[float] | None, levels: NDArray[np.float64]) -> NDArray[np.fl
 
 
 def _filled(grids: list[list[float] | None], levels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Quantile functions; those that are not known take the nearest one before, or after, that is."""
+    """Quantile functions; an unknown one is replaced by the nearest known one before it, or after it."""
     known = [i for i, g in enumerate(grids) if g is not None]
     if not known:
         return np.zeros((len(grids), levels.size))
@@ -185,7 +185,7 @@ def _filled(grids: list[list[float] | None], levels: NDArray[np.float64]) -> NDA
 
 
 def _gaps(gaps: dict[str, Any], levels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Gaps by trigger and third of prompt lengths; a trigger without any takes another one's."""
+    """Gaps by trigger and third of prompt lengths; a trigger without gaps uses those of another."""
     known = {t: _filled(gaps[t], levels) for t in _TRIGGERS if any(g is not None for g in gaps[t])}
     if not known:
         return np.zeros((len(_TRIGGERS), 3, levels.size))

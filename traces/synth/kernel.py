@@ -15,7 +15,7 @@ from traces.synth.whole_sessions import grow_listed
 from traces.tree.compiled import njit
 
 BACK = 64
-"""Earlier prompts of its own that a session may return to."""
+"""The number of its own earlier prompts that a session may return to."""
 
 
 class Grids(NamedTuple):
@@ -93,7 +93,7 @@ def _at(levels: Any, values: Any, u: Any) -> Any:
 
 @njit(cache=True)
 def _draw(levels: Any, values: Any, alike: Any, session_score: Any) -> Any:
-    """A value whose normal score is correlated by `alike` with the others of its session."""
+    """A value whose normal score has the correlation `alike` with the others of its session."""
     score = math.sqrt(alike) * session_score + math.sqrt(1 - alike) * np.random.standard_normal()
     return _at(levels, values, 0.5 * math.erfc(-score / math.sqrt(2.0)))
 
@@ -106,7 +106,7 @@ def normal_quantile(u: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @njit(cache=True)
 def _pick(cumulative: Any, u: Any) -> Any:
-    """The first place whose cumulative share is above `u`; the size where none is."""
+    """The first place whose cumulative share is above `u`; the size if there is none."""
     for k in range(cumulative.size):
         if u < cumulative[k]:
             return k
@@ -131,7 +131,7 @@ def grow(
 
     Args:
         grids: the strata.
-        tree: room for 4 nodes a request.
+        tree: with room for 4 nodes per request.
         stratum: int64[n], of each session.
         level: int64[n], 0 top-level, 1 sub-agent.
         start_s: float64[n], first arrival.
@@ -191,7 +191,7 @@ def grow(
                     step = np.searchsorted(grids.turn_edges, turn, side="right") - 1
                     grown = _draw(grids.levels, grids.growth[s, step], p[0], like[0])
                     room = grids.longest[s] - previous
-                    if grown > room:  # the longest prompt is never passed: what is left is used up slowly
+                    if grown > room:  # no prompt gets longer than the longest one: the remaining room shrinks gradually
                         grown = room * np.random.random()
                     tokens = previous + max(1, round(grown))
                     base, keep = back[(count - 1) % BACK], previous
@@ -236,7 +236,7 @@ def grow(
             tree.ring_keep[level[i], put], tree.ring_group[level[i], put] = begun, group
             tree.ring_own[level[i], put], tree.ring_label[level[i], put] = own, label
             if own >= 0 and own == label and begun == 0:
-                tree.ring_keep[level[i], put] = -asked  # it stands for the first that starts so
+                tree.ring_keep[level[i], put] = -asked  # it replaces the first session that starts this way
             last_s = out.arrival_s[first_row[i + 1] - 1]
             tree.ring_first_s[level[i], put] = start_s[i]
             tree.ring_last_s[level[i], put] = start_s[i] if np.isnan(last_s) else last_s

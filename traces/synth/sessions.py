@@ -15,16 +15,16 @@ from traces.synth.sharing import GROUPS, RING, Growing
 from traces.synth.tables import LABEL, SyntheticTables, null_below_zero
 
 NEAR = 0.05
-"""How far apart, as a share of all of them, sessions may change places in time."""
+"""How far sessions may be shuffled in time, as a share of all sessions."""
 
 NEAR_THE_END = 0.002
-"""The same where the end of the trace cuts sessions: one that starts later would outlast it."""
+"""The same if the end of the trace cuts sessions: a session that starts later would continue after it."""
 
 PINNED = 32
-"""The last starts of sessions, this number of them, keep their steps there."""
+"""This many of the last session starts keep their distances."""
 
 MOST_ROWS = 20_000_000
-"""Requests of a batch of sessions: a profile that claims more is damaged."""
+"""The most requests of a batch of sessions; a profile that needs more is damaged."""
 
 DEEPEST = 4
 """Levels of sub-agents below a top-level session."""
@@ -45,7 +45,7 @@ class _Batch(NamedTuple):
 
 
 class SessionMaker:
-    """Grows batches of sessions and keeps what later batches need of them."""
+    """Grows batches of sessions, and keeps what later batches need."""
 
     def __init__(self, generator: dict[str, Any], wanted: int, seed: int, scratch: Path) -> None:
         self.generator = generator
@@ -67,7 +67,7 @@ class SessionMaker:
         self.clock = 0.0
         self.cut = bool(self.grids.wait_count.any())
         self.near = NEAR_THE_END if self.cut else NEAR
-        # what starts a trace is not what ends it: strata and first prompts keep their places in time
+        # traces change over time, so strata and first prompts keep their places in it
         order = np.array(generator["order"], np.int64)
         top = [stratum["level"] == 0 for stratum in self.strata]
         if not all(0 <= place < len(top) and top[place] for place in order.tolist()):
@@ -97,18 +97,18 @@ class SessionMaker:
         return np.array(places, np.int64)[np.minimum(np.searchsorted(edges, draws, side="right"), len(places) - 1)]
 
     def _even(self, count: int) -> NDArray[np.float64]:
-        """Uniform draws that are spread evenly over [0, 1), in random order: less noise than independent ones."""
+        """Uniform draws spread evenly over [0, 1), in random order, which have less noise than independent draws."""
         return (self.random.permutation(count) + self.random.random(count)) / max(1, count)
 
     def _near(self, count: int) -> NDArray[np.float64]:
-        """Draws spread evenly over [0, 1) that ascend, but for a shuffle of near ones."""
+        """Draws spread evenly over [0, 1), ascending except that near ones are shuffled."""
         moved = np.arange(count) + count * self.random.uniform(-self.near, self.near, count)
         place = np.empty(count)
         place[np.argsort(moved, kind="stable")] = np.arange(count)
         return (place + self.random.random(count)) / max(1, count)
 
     def _even_by(self, stratum: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Such draws, spread evenly inside every stratum."""
+        """Draws like those of `_near`, spread evenly inside every stratum."""
         out = np.zeros(stratum.size)
         for s in np.unique(stratum).tolist():
             here = np.flatnonzero(stratum == s)
@@ -130,7 +130,8 @@ class SessionMaker:
         return scale * np.interp(place, levels, whole)
 
     def _pinned_starts(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Starts with such steps between them, every `PINNED` of which begin when as many had in the profiled trace."""
+        """Start times with these distances. Every `PINNED`th session starts when the same share had in the profiled
+        trace."""
         first = self.mains + np.arange(steps.size)
         at = np.cumsum(steps)
         place = np.empty(steps.size)
@@ -171,7 +172,7 @@ class SessionMaker:
         return children
 
     def _drawn(self, stratum: NDArray[np.int64], name: str) -> NDArray[np.int64]:
-        """One of the values `name` of each session's stratum."""
+        """One value called `name` of each session's stratum."""
         out = np.zeros(stratum.size, np.int64)
         for s in np.unique(stratum).tolist():
             here, values = np.flatnonzero(stratum == s), np.array(self.strata[s][name], np.int64)
@@ -179,7 +180,7 @@ class SessionMaker:
         return out
 
     def _go_with_turns(self, score: NDArray[np.float64], stratum: NDArray[np.int64], turns: NDArray[np.int64]) -> None:
-        """Make the scores of growth go with the numbers of turns as in the profile (in place)."""
+        """Correlate (in place) the scores of growth with the numbers of turns as in the profile."""
         for s in np.unique(stratum).tolist():
             together = self.strata[s].get("new_tokens_by_turns", 0.0)
             here = np.flatnonzero(stratum == s)
@@ -190,7 +191,8 @@ class SessionMaker:
                 score[here] = together * by + (1 - together**2) ** 0.5 * score[here]
 
     def _turns(self, batch: _Batch) -> NDArray[np.int64]:
-        """Turns of each session; where its stratum lists gaps one by one, as many as the chosen example has."""
+        """Number of turns of each session; if its stratum lists gaps one by one, the number that its chosen example
+        has."""
         turns = self._drawn(batch.stratum, "turns")
         listed = self.grids.wait_count[batch.stratum]
         at = self.grids.wait_from[batch.stratum] + (batch.first_draw * listed).astype(np.int64)
@@ -293,7 +295,7 @@ class SessionMaker:
         self.tables.add("sessions", frame)
 
     def write(self, target: Path) -> dict[str, int]:
-        """Make the tables the dataset at `target`."""
+        """Turn the tables into the dataset at `target`."""
         counts = {"requests": self.rows, "sessions": self.sessions, "prefixes": int(self.tree.n[0])}
         basis = ("relative" if self.generator["relative"] else "trace") if self.timed else "none"
         self.tables.write(target, self.tree, counts, self.grids.native, basis)

@@ -1,4 +1,4 @@
-"""Whose prompt the first prompt of a synthetic session shares with: earlier sessions, and the choice among them."""
+"""Chooses the earlier session with whose prompt the first prompt of a synthetic session shares."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from traces.tree.compiled import njit
 
 RING = 4096
-"""Earlier sessions of a level whose prompts a new session may share with."""
+"""The number of earlier sessions of a level with whose prompts a new session may share."""
 
 NEARBY, CLOSE, MOMENT = 1024, 0.02, 1.0
-"""Sessions that are looked at for one like the one asked for, how near to it is near enough (a sum of log ratios and
+"""How many sessions are compared with the wanted one, the distance that is close enough (a sum of log ratios and
 shares), and the seconds below which two ages count as equal."""
 
 OTHERWISE = 1.0
-"""What it counts there that a session starts otherwise than the one asked for."""
+"""The distance added if a session starts differently from the wanted one."""
 
 GROUPS = 1 << 16
-"""Groups of sessions that start alike; older ones are forgotten."""
+"""The most groups of sessions with the same start; older ones are forgotten."""
 
 
 class Growing(NamedTuple):
@@ -56,12 +56,13 @@ class Growing(NamedTuple):
 
 @njit(cache=True)
 def shared_with(tree: Any, share: Any, parent_leaf: Any, level: Any, start_s: Any) -> Any:
-    """(node, tokens, group, own): whose prompt a first prompt shares with, how far, who else does, and its own number.
+    """(node, tokens, group, own): the prompt that a first prompt shares with, how many tokens, the group of sessions
+    with the same start, and the session's own number.
 
-    Node and tokens are 0 and group -1 where it shares with nobody. Where the profile says which
-    sessions start alike, the choice is among those, near the one that started the wanted number of sessions back, with
-    a prompt that is long enough: the one most like the wanted one, by how many others start like it, whether it is
-    over, what was touched since, and when.
+    If it shares with no prompt, node and tokens are 0 and group is -1. If the profile says which sessions start alike,
+    the choice is among those, near the one that started the wanted number of sessions earlier, with a long enough
+    prompt. Chosen is the most similar one, by how many others start the same way, whether it has ended, what was
+    touched since, and when.
     """
     whose, keep, lag, age, over = np.int64(share[1]), np.int64(share[2]), np.int64(share[3]), share[4], share[5] > 0
     own, label = np.int64(share[8]), np.int64(share[9])
@@ -109,7 +110,7 @@ def shared_with(tree: Any, share: Any, parent_leaf: Any, level: Any, start_s: An
             best, chosen, found = off, at, node
             if off <= CLOSE and (alike or label < 0):
                 break
-    if found == 0 or (label >= 0 and not some):  # it comes before the first that starts so, and takes that one's place
+    if found == 0 or (label >= 0 and not some):  # it comes before the first session with this start, and replaces it
         return np.int64(0), np.int64(0), np.int64(-1), own if label < 0 else label
     tree.ring_shared[level, chosen] = keep
     group = tree.ring_group[level, chosen]
@@ -127,7 +128,7 @@ def shared_with(tree: Any, share: Any, parent_leaf: Any, level: Any, start_s: An
 
 @njit(cache=True)
 def _instead(tree: Any, level: Any, own: Any, there: Any) -> Any:
-    """What `shared_with` says of a first prompt that nobody starts with, unless another one has taken its place."""
+    """The answer of `shared_with` for a first prompt that no other session starts with, unless it was replaced."""
     for back in range(1, min(there, NEARBY) + 1 if own >= 0 else 1):
         at = (tree.rings[level] - back) % RING
         keep = -tree.ring_keep[level, at]

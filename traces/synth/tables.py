@@ -1,4 +1,4 @@
-"""Tables of a synthetic workload: written batch by batch, then made a dataset."""
+"""Tables of a synthetic workload: written batch by batch, then turned into a dataset."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from traces.schema import TABLES, empty, polars_schema
 from traces.synth.sharing import Growing
 
 LABEL = "input-000001"
-"""The one input that all rows are said to come from."""
+"""The single input that all rows name as their source."""
 
 
 class SyntheticTables:
@@ -25,7 +25,7 @@ class SyntheticTables:
         self.parts: dict[str, Any] = {}
 
     def add(self, name: str, frame: pl.DataFrame) -> None:
-        """Append rows to a table; columns that are not made are null."""
+        """Append rows to a table; missing columns are null."""
         import pyarrow.parquet as pq
 
         schema = polars_schema(TABLES[name])
@@ -38,14 +38,14 @@ class SyntheticTables:
         self.parts[name].write_table(table)
 
     def write(self, target: Path, tree: Growing, counts: dict[str, int], native: int, basis: str) -> None:
-        """Add the tree and make the tables the dataset at `target`.
+        """Add the tree and turn the tables into the dataset at `target`.
 
         Args:
             target: the dataset's folder.
             tree: the prefix tree.
             counts: rows of requests, sessions and prefixes.
             native: tokens of a native block, 1 for text.
-            basis: what times count from: trace, relative (the session's start) or none.
+            basis: where times start: trace, relative (the session's start) or none.
         """
         size = counts["prefixes"]
         for low in range(0, size, 1 << 20):

@@ -9,7 +9,7 @@ from traces.tree.compiled import njit
 
 @njit(cache=True)
 def _place(tree: Any, node: Any, keep: Any) -> Any:
-    """The node that ends `keep` tokens down the path to `node`, made where there is none."""
+    """The node that ends `keep` tokens from the root on the path to `node`; it is created if needed."""
     while node > 0 and tree.start[node] >= keep:
         node = tree.parent[node]
     if node == 0 or tree.end[node] <= keep:
@@ -41,5 +41,5 @@ def prompt(tree: Any, base: Any, keep: Any, tokens: Any, native: Any) -> Any:
     if whole > tree.end[node]:
         node = _append(tree, node, whole)
     if tokens > tree.end[node]:
-        node = _append(tree, node, tokens)  # a partial last block is nobody else's
+        node = _append(tree, node, tokens)  # no other prompt shares a partial last block
     return node

@@ -1,4 +1,4 @@
-"""Sessions that a profile lists turn by turn: they are made again as they are, with other tokens."""
+"""Sessions that a profile lists turn by turn: they are reproduced as listed, with other tokens."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from traces.synth.tree import prompt
 from traces.tree.compiled import njit
 
 COLUMNS = 9
-"""Prompt tokens, tokens kept of the deepest earlier prompt of the session, turns back to that one, output, reasoning,
-seconds since the session's start, duration, trigger, sub-agents started; NaN is unknown."""
+"""Columns: prompt tokens, tokens shared with the closest earlier prompt of the session, turns back to that prompt,
+output, reasoning, seconds since the session's start, duration, trigger, sub-agents started. NaN is unknown."""
 
 
 @njit(cache=True)
@@ -18,7 +18,7 @@ def grow_listed(tree: Any, listed: Any, start_s: Any, first: Any, base: Any, kee
     """Write the requests of one session. Returns whether its first and last prompt are known.
 
     Args:
-        tree: room for 4 nodes a request.
+        tree: with room for 4 nodes per request.
         listed: float64[n, COLUMNS], its turns.
         start_s: its start.
         first: its first request in `out`.

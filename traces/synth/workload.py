@@ -1,8 +1,8 @@
-"""Seeded workloads: sessions like those that a profile describes, straight into a dataset.
+"""Seeded workloads: generates sessions like those that a profile describes, as a dataset.
 
-Prompts grow turn by turn into the prefix tree (towers), are edited, compacted, rewound and branched as often as in the
-profile, start with heads shared with earlier sessions, and spawn sub-agents. Requests are written batch by batch; only
-the tree (34 bytes a node) and one batch are in memory.
+Prompts grow turn by turn in the prefix tree. They are edited, compacted, rewound and branched as often as in the
+profile, start with heads that earlier sessions have, and spawn sub-agents. Requests are written batch by batch; only
+the tree (34 bytes per node) and one batch are in memory.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ def synthesize(
     Args:
         profile: a profile with its generator.
         path: the dataset's folder, which must not exist.
-        sessions: top-level sessions; None takes as many as the profile was made from.
+        sessions: number of top-level sessions; None: as many as the profile was made from.
         seed: equal seeds give equal datasets.
-        watch: called with (top-level sessions made, all of them).
+        watch: called with (top-level sessions made so far, all of them).
 
     Returns:
         requests, sessions and prefixes written.
 
     Raises:
-        NotADataset: where `path` is there already.
-        ValueError: for a profile that has no strata, or fewer than one session.
+        NotADataset: `path` exists.
+        ValueError: the profile has no strata, or fewer than one session is requested.
     """
     target = Path(path)
     if target.exists():

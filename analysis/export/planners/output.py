@@ -26,7 +26,7 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
         BadQuestion: `path` is a folder.
     """
     if path.is_dir():
-        raise BadQuestion(f"{path} is a folder: this target is one file, name it with -o")
+        raise BadQuestion(f"{path} is a folder: this target writes one file: name a file in it")
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{token_hex(4)}")
     try:

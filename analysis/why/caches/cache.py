@@ -16,7 +16,7 @@ class Cache(NamedTuple):
 
     Attributes:
         capacity_tokens: of each replica; None unbounded.
-        ttl_s: seconds that a block outlives its last touch; None for ever.
+        ttl_s: seconds that a block stays after its last touch; None: for ever.
         replicas, policy: None: one cache.
         insert: when a prompt can be hit: at its `arrival`, or once it is computed (`finish`).
     """
@@ -33,13 +33,13 @@ def check_cache(warehouse: Warehouse, prepared: Prepared, cache: Cache) -> None:
 
     Raises:
         NeedsArrivals: the answer depends on times or on an order that the dataset does not have.
-        BadQuestion: parameters that make no sense, alone or together.
+        BadQuestion: a parameter is invalid, or parameters contradict each other.
     """
     if cache.insert not in INSERTS:
         raise BadQuestion(f"{cache.insert!r} is none of {', '.join(INSERTS)}", "insert", INSERTS)
     if (cache.replicas is None) != (cache.policy is None):
         raise BadQuestion(
-            "replicas and a policy belong together: name both", "replicas" if cache.replicas is None else "policy"
+            "replicas and policy go together: give both", "replicas" if cache.replicas is None else "policy"
         )
     if prepared.question.definition != "tracetower" and cache != Cache(cache.capacity_tokens):
         raise BadQuestion(

@@ -1,9 +1,8 @@
-"""Re-use where a prompt can be hit only once it has been computed (`--insert finish`).
+"""Reuse when a prompt can be hit only after it has been computed (`Cache.insert` is `finish`).
 
-The same stacks and stack distances as `analysis.kernel.reuse`, with look-ups and touches apart: a request looks up
-at its
-arrival and touches its blocks when they are computed, last to first. Requests that are running at a look-up are what a
-prompt could have hit a little later.
+The stacks and stack distances are those of `analysis.kernel.reuse`, but look-ups and touches happen at different times:
+a request looks up its blocks at its arrival and touches them when they are computed, last to first. Blocks of requests
+that are running at a look-up are blocks that the prompt could have hit a little later.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from traces.tree.compiled import njit
 
 
 class ComputedReuse(NamedTuple):
-    """Runs as `analysis.kernel.reuse.Reuse` has them (u rows), with gaps since the blocks were computed.
+    """Runs as in `analysis.kernel.reuse.Reuse` (u rows), with gaps since the blocks were computed.
 
     Attributes:
         request, blocks, distance_blocks, gap_s: of each run, head first.
-        running_blocks: int64[r], leading blocks shared with a request that arrived before and was not yet computed.
+        running_blocks: int64[r], leading blocks shared with an earlier request whose prompt was not yet computed.
     """
 
     request: NDArray[np.int32]
@@ -36,10 +35,11 @@ class ComputedReuse(NamedTuple):
 
 
 def computed_at(requests: pl.DataFrame, arrival_s: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
-    """When each prompt's KV is there, float64[r]: its first token, else its end; and how many requests say neither.
+    """When each prompt's KV is computed, float64[r]: at its first token, else at its end; and how many requests have
+    neither time.
 
     Raises:
-        BadQuestion: none of them does.
+        BadQuestion: no request has one.
     """
     took = requests["ttft_s"].fill_null(requests["duration_s"]).fill_null(np.nan).to_numpy()
     if requests.height and np.isnan(took).all():
@@ -56,7 +56,7 @@ def computed_reuse(
     computed_s: NDArray[Any],
     block_tokens: int,
 ) -> ComputedReuse:
-    """Find the runs that are computed by each arrival.
+    """Find the reused runs that were already computed at each arrival.
 
     Args:
         paths: the tree's heavy paths.
@@ -64,23 +64,23 @@ def computed_reuse(
         leaf: int[r], node of the prompt; -1 unknown.
         order: int[k], rows in arrival order (those of one replica, or all).
         arrival_s: float[r], seconds, all known.
-        computed_s: float[r], when the prompt's blocks are there; at least `arrival_s`.
+        computed_s: float[r], when the prompt's blocks are computed; at least `arrival_s`.
         block_tokens: block size B.
 
     Raises:
-        ValueError: an arrival is unknown, or after its computation.
+        ValueError: an arrival is unknown, or later than its time of computation.
     """
     ends = np.ascontiguousarray(end, np.int64)
     rows = np.ascontiguousarray(order, np.int32)
     arrival = np.ascontiguousarray(arrival_s, np.float64)
     computed = np.ascontiguousarray(computed_s, np.float64)
     if np.isnan(arrival[rows]).any() or not (computed[rows] >= arrival[rows]).all():
-        raise ValueError("every request needs an arrival, and a time of computation that is not before it")
+        raise ValueError("every request needs an arrival, and a time of computation that is not earlier")
     leaves = np.ascontiguousarray(leaf, np.int32)
     done = np.lexsort((np.arange(len(rows)), computed[rows])).astype(np.int64)
     stacks = touch_stacks(paths, ends, block_tokens)
     room = 2 * len(rows) + 16
-    while True:  # the whole pass again where the room did not suffice: seldom, and simpler than to continue
+    while True:  # repeat the whole pass if there was not enough room: rare, and simpler than continuing
         runs = (np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int32))
         running = np.zeros(len(leaves), np.int64)
         stacks.height[:] = 0

@@ -1,4 +1,4 @@
-"""How deep the requested cache holds every prompt: as one shared cache of the total size, and in each replica."""
+"""The depth to which the requested cache holds every prompt: in one shared cache of the total size, and per replica."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from traces.tree.compiled import njit
 
 
 class CacheDepths(NamedTuple):
-    """How deep a cache holds every prompt.
+    """The depth to which a cache holds every prompt.
 
     Attributes:
         shared: in one shared cache of the total size.
-        replica: int64[r], leading blocks held by the replica that the request was routed to; None: there is one cache.
+        replica: int64[r], leading blocks held by the request's replica; None: there is only one cache.
         running: int64[r], leading blocks that a running request was computing; None: prompts can be hit on arrival.
-        notes: what had to be assumed.
+        notes: assumptions, as sentences.
     """
 
     shared: Depths
@@ -36,10 +36,10 @@ class CacheDepths(NamedTuple):
 
 
 def cache_depths(warehouse: Warehouse, prepared: Prepared, cache: Cache) -> CacheDepths:
-    """How deep `cache` holds every prompt, as an LRU cache of this program's definition.
+    """The depth to which `cache` holds every prompt, as an LRU cache under Tracetower's own definition.
 
     Raises:
-        BadQuestion: a policy or a number of replicas that makes no sense, or no duration is known where one is needed.
+        BadQuestion: an invalid policy or number of replicas, or durations are needed and none is known.
     """
     loaded, block = warehouse.loaded(), prepared.block_size
     count = len(loaded.leaf)
@@ -77,13 +77,13 @@ def depths(
     capacity_blocks: int | None,
     ttl_s: float | None,
 ) -> Depths:
-    """How deep a cache holds each prompt, from its reuse runs.
+    """The depth to which a cache holds each prompt, from its reuse runs.
 
     Args:
         request, blocks, distance_blocks, gap_s: the runs (`analysis.kernel.reuse.Reuse`).
-        requests: how many requests there are.
+        requests: number of requests.
         capacity_blocks: of the cache; None unbounded.
-        ttl_s: seconds that a block outlives its last touch; None for ever. An unknown gap is above every TTL.
+        ttl_s: seconds that a block stays after its last touch; None: for ever. An unknown gap exceeds every TTL.
     """
     length = np.asarray(blocks, np.int64)
     recent = length if ttl_s is None else np.where(np.asarray(gap_s) <= ttl_s, length, 0)
@@ -98,11 +98,11 @@ def replica_depths(
 ) -> NDArray[np.int64]:
     """Leading blocks of each prompt that its replica holds within capacity and TTL, int64[r].
 
-    The policy routes as in `route` (service instant; recorded where prompts can be hit once computed and every
-    duration is known); then each replica's requests are a trace of their own.
+    The policy routes as in `analysis.fleet.routing.replay`, with service `instant`, or `recorded` if prompts can be hit
+    only after they are computed and every duration is known. Each replica's requests are then a trace of their own.
 
     Raises:
-        BadQuestion: a policy or a number of replicas that makes no sense.
+        BadQuestion: an invalid policy or number of replicas.
     """
     loaded, arrived = warehouse.loaded(), warehouse.arrived(question.arrivals)
     replica = routed_to(warehouse, question, cache, block)
@@ -126,10 +126,10 @@ def replica_depths(
 
 
 def routed_to(warehouse: Warehouse, question: Question, cache: Cache, block: int) -> NDArray[np.int64]:
-    """The replica of each request row, int64[r]; -1 where none took it.
+    """The replica of each request row, int64[r]; -1 if no replica took it.
 
     Raises:
-        BadQuestion: a policy or a number of replicas that makes no sense.
+        BadQuestion: an invalid policy or number of replicas.
     """
     loaded, arrived = warehouse.loaded(), warehouse.arrived(question.arrivals)
     trace = routed_trace(warehouse, question._replace(window="all", where=())).trace

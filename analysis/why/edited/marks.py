@@ -1,4 +1,4 @@
-"""Stretches of paths that change between consecutive prompts, by the node that holds their end."""
+"""Marks: stretches of paths that change between consecutive prompts, by the node that contains their end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Change(NamedTuple):
         row, previous_row: int64[p], the two requests.
         line_token: int64[p], where the changed lines begin in both.
         line_tokens, previous_line_tokens: int64[p], their lengths (0: nothing).
-        resumed_tokens: int64[p], tokens alike right after them.
+        resumed_tokens: int64[p], equal tokens right after them.
     """
 
     row: NDArray[np.int64]
@@ -29,7 +29,7 @@ class Change(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """Marks by node: of node v those from first[v] to first[v + 1]; above[v]: how many lie on the path to v."""
+    """Marks by node: those of node v are first[v] to first[v + 1]; above[v] is the number of marks on the path to v."""
 
     first: NDArray[np.int64]
     begin: NDArray[np.int64]
@@ -51,7 +51,7 @@ def marks_of(parent: Any, start: Any, leaf: Any, change: Change) -> Marks:
 
 @njit(cache=True)
 def _nodes_at(parent: Any, start: Any, leaf: Any, stop: Any) -> Any:
-    """The node of each path that holds the last token before `stop`."""
+    """The node of each path that contains the last token before `stop`."""
     out = np.empty(len(leaf), np.int64)
     for i in range(len(leaf)):
         node = leaf[i]
@@ -85,7 +85,8 @@ def _sum_above(parent: Any, own: Any) -> Any:
 def collect(
     parent: Any, first: Any, begin: Any, stop: Any, above: Any, leaf: Any, length: Any, low: Any, high: Any
 ) -> int:
-    """The marks on the path to `leaf`, sorted and joined where they overlap, in `low` and `high`; returns how many."""
+    """Writes the marks on the path to `leaf`, sorted and merged where they overlap, to `low` and `high`. Returns how
+    many."""
     found = 0
     node = leaf
     while node >= 0 and above[node] > 0:
@@ -114,8 +115,8 @@ def collect(
 
 @njit(cache=True)
 def mapped(low: Any, high: Any, marks: Any, fill: Any, token: Any) -> Any:
-    """Where token position `token` lies once the marks before it are replaced; a mark that straddles it counts as
-    replaced up to there, without its constant line."""
+    """The position of `token` after the marks before it are replaced. A mark that contains it counts as replaced up to
+    there, without its constant line."""
     out = token
     for i in range(marks):
         if high[i] <= token:

@@ -20,14 +20,14 @@ from traces.tree.compiled import njit
 from traces.tree.prefixes import PrefixTree
 
 NODE_BITS = np.uint64(32)
-"""A unit's id in the new tree: its old node, and its place in it."""
+"""A unit's id in the new tree, made of its old node and its place in that node."""
 
 CONSTANT = np.uint64(1 << 63)
 
 
 class ChangedTree(NamedTuple):
-    """A tree as plain arrays with two leaves a request row: without the lines (or with constant ones), and with them
-    at the end. -1: the prompt is unknown."""
+    """A tree as arrays with two leaves per request row: without the changing lines (or with constant ones), and with
+    the lines at the end. -1: the prompt is unknown."""
 
     parent: NDArray[np.int64]
     start: NDArray[np.int64]
@@ -57,8 +57,8 @@ def changed_tree(
         session: int64[r], session codes; -1 unknown.
         match_row, match_tokens: int64[r], the earlier request that shares most, and how much (`longest_matches`).
         change: what changes.
-        constant: put a line in the place of each change that is the same in all prompts of the session, as long as its
-            first one; else put nothing there.
+        constant: replace each change by a line that is the same in all prompts of the session, as long as the first
+            changed line there; else remove it.
     """
     up, begin, reach = (np.ascontiguousarray(a, np.int64) for a in (parent, start, end))
     leaves = np.ascontiguousarray(leaf, np.int64)
@@ -120,7 +120,7 @@ def _plan(
         if p >= 0 and match_tokens[row] > 0:
             others = collect(parent, first, begin, stop, above, leaf[p], end[leaf[p]], base_low, base_high)
             at = match_tokens[row]
-            # a change that continues after what both share is not the same change in both
+            # a change that ends after the common part is not the same change in both prompts
             for i in range(marks):
                 if low[i] < at < high[i] or (high[i] == low[i] == at):
                     at = low[i]
@@ -129,7 +129,7 @@ def _plan(
                     at = base_low[i]
             base = p
             keep = mapped(base_low, base_high, others, fill[p], at)
-            # an empty change right at the end of what is kept belongs to the rest
+            # an empty change at the very end of the kept part belongs to the rest
         x = pair[row]
         if x >= 0:
             q = previous_row[x]
@@ -140,7 +140,7 @@ def _plan(
                 base = q
                 keep = kept
                 at = line_token[x] + line_tokens[x] + resumed[x]
-        # the path's nodes behind `at`, and after the first mark for what moves to the end
+        # the nodes of the path after `at`; for text that moves to the end, after the first mark
         depth = 0
         top = node
         lowest = at if marks == 0 else min(at, low[0])
@@ -159,7 +159,7 @@ def _plan(
         while mark < marks and (high[mark] < at or (high[mark] == at and low[mark] < at)):
             mark += 1
         if x >= 0 and base == previous_row[x] and mark < marks and low[mark] == high[mark] and high[mark] <= at:
-            mark += 1  # the empty change of this very pair: its constant line is in the base
+            mark += 1  # the empty change of this pair: its constant line is already in the base
         i = 0
         token = at
         while token < n or mark < marks:

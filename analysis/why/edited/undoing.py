@@ -1,4 +1,4 @@
-"""Which changes of history a what-if undoes, and how the prompt then continues its session's previous one."""
+"""Which changes of history a what-if undoes, and how the prompt then continues the session's previous prompt."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ COMPACTION = ("compaction",)
 REWRITTEN = REWRITING
 
 KEEPING = ("edit", "system_change", "tail")
-"""Rewrites that send the rest of the history again. An unrelated prompt does so where text after it is alike."""
+"""Rewrites that send the rest of the history again. An unrelated prompt does so if text after the change is equal."""
 
 
 def undoing(warehouse: Warehouse, question: Question, found: Misses, kinds: tuple[str, ...]) -> Undone:
     """How to undo every change of these transitions.
 
-    Let q be the session's previous request with prompt m, and L what both share. x (in this prompt) and y (in q's) are
-    the places after the first change from which both are alike. They are known where the table of divergences says that
-    more than 64 tokens are alike there; else x = y = L.
+    Let q be the session's previous request, m the length of its prompt, and L the tokens that both share. x (in this
+    prompt) and y (in q's) are the places after the first change from which both are equal. They are known if the table
+    of divergences says that more than 64 tokens are equal there; otherwise x = y = L.
 
-    A compaction is undone by q's whole prompt, followed by this prompt from x on. A rewritten history is undone by q's
-    prompt up to y + s with s = min(n − x, m − y), followed by this prompt from x + s on: q's text stands where other
-    text stood. If most text after the first change of a compaction is unchanged, it is a rewritten history. So is a
-    fork or rewind that is a divergence (`analysis.why.divergences.parted`): a change that is taken back. Rewrites that
-    lose nothing stay. Where compactions are undone, a rewrite sends what they brought back again with the rest of the
-    history.
+    To undo a compaction, the prompt becomes q's whole prompt followed by this prompt from x. To undo a rewritten
+    history, it becomes q's prompt up to y + s with s = min(n − x, m − y), followed by this prompt from x + s: q's text
+    replaces the changed text. If most text after the first change of a compaction is unchanged, it is a rewritten
+    history. So is a fork or rewind that is a divergence (`analysis.why.divergences.parted`), because it reverts a
+    change. Rewrites that lose nothing are not undone. If compactions are undone, a later rewrite sends the restored
+    text again with the rest of the history.
 
     Args:
         warehouse, question: the dataset, and the arrival model; the question's window and filters do not matter.
-        found: its misses, for the tokens that rewrites lose.
+        found: the dataset's misses, for the tokens that rewrites lose.
         kinds: `COMPACTION` or `REWRITTEN`.
     """
     loaded, transitions = warehouse.loaded(), warehouse.kinds()

@@ -1,8 +1,8 @@
-"""The workload without some changes of its history: prompts grow where they were compacted or rewritten.
+"""The workload without some changes of its history: prompts become longer where they were compacted or rewritten.
 
-A prompt whose change is undone is its session's previous prompt, as that is then, and what it adds to it. Every other
-prompt continues from the one it shared most with, as before; so all that follow an undone change keep it undone. The
-prompts are inserted into a new tree, and what they share is measured there.
+A prompt whose change is undone becomes its session's previous prompt (as already changed by earlier undoing) and what
+it adds to that. Every other prompt continues the prompt it shared most with, as before, so a change stays undone in all
+prompts that follow. The prompts are inserted into a new tree, and sharing is measured there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from traces.tree.compiled import njit
 from traces.tree.prefixes import PrefixTree
 
 NODE_BITS = np.uint64(32)
-"""A unit's id in the new tree: its old node, and its place in it."""
+"""A unit's id in the new tree, made of its old node and its place in that node."""
 
 CARRIED = np.uint64(1 << 63)
 """Of ids of history that is sent again after another change: the row that did it first, and the place."""
@@ -26,17 +26,17 @@ Rows = NDArray[np.int64]
 
 
 class Undone(NamedTuple):
-    """What to undo, int64[r] each; -1 in `previous` where a prompt stays as it is.
+    """What to undo, int64[r] each; `previous` is -1 where a prompt stays as it is.
 
     Attributes:
-        previous: the request whose prompt this one continues from instead.
+        previous: the request whose prompt this one continues instead.
         shared: tokens that both share, at most `own_place`.
-        own_place, place: from where both are alike after the change, in this prompt and in the previous one; at most
-            `behind` and `upto`.
-        upto: leading tokens of the previous prompt that this one then has.
-        behind: its own tokens from there on follow them.
-        carried: a request whose history this one sends again after a change that stays, so what undone changes brought
-            to it belongs to this prompt too, as new tokens; -1 none.
+        own_place, place: where the two are equal again after the change, in this prompt and in the previous one; at
+            most `behind` and `upto`.
+        upto: leading tokens of the previous prompt that this one then starts with.
+        behind: place in this prompt from which its own tokens follow them.
+        carried: a request whose history this one sends again after a change that is not undone. Text that undone
+            changes restored in that request is in this prompt too, as new tokens. -1 none.
     """
 
     previous: Rows
@@ -49,7 +49,7 @@ class Undone(NamedTuple):
 
 
 class Workload(NamedTuple):
-    """A tree as plain arrays, and each request's leaf (-1: the prompt is unknown)."""
+    """A tree as arrays, and each request's leaf (-1: the prompt is unknown)."""
 
     parent: Rows
     start: Rows
@@ -70,18 +70,18 @@ def undone_workload(
     tolerance: NDArray[Any],
     chance_tokens: int,
 ) -> Workload:
-    """Insert every prompt again, with the changes undone. O(new tokens' nodes).
+    """Insert every prompt again, with the changes undone. Takes time proportional to the nodes of new tokens.
 
     Args:
         parent, start, end: the tree.
         leaf: int64[r], node of each prompt; -1 unknown.
-        order: int64[r], rows in arrival order. A change is undone only where its previous prompt comes before it.
+        order: int64[r], rows in arrival order. A change is undone only if its previous prompt comes before it.
         match_row, match_tokens: int64[r], the earlier request that shares most, and how much (`longest_matches`).
         undone: what to undo.
-        left_out: bool[n], nodes that an undone prompt does not add (summaries of what it then still has).
+        left_out: bool[n], nodes that an undone prompt does not add (summaries of text that it still contains).
         tolerance: int64[r], tokens by which a prompt may miss the end of the one that it extends.
-        chance_tokens: what a prompt shares with a changed one after the change by chance. It continues from there only
-            if it shares more, or extends it.
+        chance_tokens: tokens that a prompt may share with a changed one after the change by chance. It continues from
+            there only if it shares more, or extends that prompt.
     """
     given = (
         *(np.ascontiguousarray(a, np.int64) for a in (parent, start, end, leaf, order, match_row, match_tokens)),
@@ -107,9 +107,9 @@ def undone_workload(
 
 @njit(cache=True)
 def _moved(at: Any, to: Any, link: Any, head: Any, token: Any) -> Any:
-    """Where the place `token` of a prompt is in its new one, by the prompt's marks, deepest first.
+    """The position of `token` in the new prompt, from the prompt's marks, deepest first.
 
-    A mark says that what lies behind `at` begins at `to`; a stretch that is left out is shorter than it was."""
+    A mark says that the text after `at` begins at `to` in the new prompt; a stretch that is left out is shorter."""
     cap = np.int64(1) << np.int64(62)
     mark = head
     while mark >= 0 and at[mark] >= token:

@@ -1,4 +1,4 @@
-"""Prompts of ids that were made up, inserted into a new tree: what of them is shared is measured there."""
+"""Prompts with generated ids, inserted into a new tree, in which their sharing is measured."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Rows = NDArray[np.int64]
 def virtual_batch(
     row: Rows, base: Rows, keep: Rows, first: Rows, reply: Rows, stop: Rows, value: NDArray[np.uint64], size: Rows
 ) -> Batch:
-    """What `PrefixTree.insert` takes, of runs whose ids are virtual.
+    """The batch that `PrefixTree.insert` takes, made of runs with virtual ids.
 
     Args:
         row: int64[p], the request of each prompt.
-        base: int64[p], the request whose prompt it continues from; -1 from the root.
-        keep: int64[p], tokens that it keeps of that.
-        first, reply, stop: int64[p], its runs: the first, where its second leaf stands, and after the last.
+        base: int64[p], the request whose prompt it continues; -1: it starts at the root.
+        keep: int64[p], leading tokens of that prompt that it keeps.
+        first, reply, stop: int64[p], its runs: the first, the one at which its second leaf is, and one past the last.
         value: uint64[u], the ids of each run.
         size: int64[u], its tokens.
     """

@@ -1,4 +1,4 @@
-"""What would change the ceiling: block size, TTL, a history that is not rewritten, a context cap, cached replies."""
+"""What-ifs for the ceiling: block size, TTL, a history that is not rewritten, a context cap, cached replies."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ _SCHEMA = {
 NOTES = {
     "as_is": "The ceiling: unbounded, one shared cache, at this block size.",
     "block_size": "Exact. The ceiling if the cache kept blocks of this many tokens.",
-    "ttl": "Exact. An unbounded cache that forgets blocks unused for so long.",
+    "ttl": "Exact. An unbounded cache that forgets blocks unused for this many seconds.",
     "without_compaction": "Recomputed. A compacted prompt, and all that follow it, keep what was dropped, so they are "
     "longer; a summary is left out where the source names it, else it stays as new text. Nothing else changes, and "
-    "no context window ends a session. No bound: a session that was not compacted might have gone on otherwise.",
+    "no context window ends a session. Not a bound: without the compaction a session might have continued differently.",
     "without_edits": "Recomputed. A prompt whose history was rewritten has it as it was sent, and so have all that "
     "follow. Exact where both prompts are alike after one change; else the rewritten text counts as long as what "
     "it replaced, which is no bound.",
-    "context_cap": "Exact. Every prompt cut off after this many tokens; what is cut is neither asked for nor hit.",
-    "output_cached": "A prompt that appends to its session's last one also hits that reply but its last token: for "
+    "context_cap": "Exact. Every prompt cut off after this many tokens; the rest is neither requested nor hit.",
+    "output_cached": "A prompt that appends to its session's last one also hits that reply except its last token: for "
     "those prompts an upper bound. What forks and rewinds would hit of earlier replies is not counted.",
 }
 """What each what-if means, and whether its figure is exact, a recomputation under assumptions, or a bound."""
 
 
 def what_if_table(warehouse: Warehouse, question: Question, found: Misses) -> pl.DataFrame:
-    """One row per what-if: hit tokens and rate of the selected requests, and the difference to the ceiling.
+    """One row per what-if: hit tokens and hit rate of the selected requests, and the difference from the ceiling.
 
     as_is: the ceiling. block_size: with blocks of that many tokens (multiples of the native block only). ttl: an
-    unbounded cache that forgets blocks unused for this many seconds (left out where times are not known). context_cap:
-    prompts cut off after this many tokens; exact, since truncated prompts share what they shared, up to the cap.
+    unbounded cache that forgets blocks unused for this many seconds (left out if times are not known). context_cap:
+    prompts cut off after this many tokens; exact, because truncated prompts share what they shared, up to the cap.
     without_compaction, without_edits: every prompt inserted again with these changes undone (see
     `analysis.why.edited.undoing`); `prefix_tokens` are those of the changed workload, and rate = hit / prefix in every
     row. output_cached: a prompt that appends hits the previous reply too (for those prompts an upper bound). `note`

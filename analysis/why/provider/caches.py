@@ -1,8 +1,8 @@
-"""What the prompt caches of providers take: the shortest prefix, the step in which they match, marks.
+"""The rules of providers' prompt caches: the shortest prefix they cache, the step in which they match, cache marks.
 
-Minima are the providers' documented ones; where their pages differ, the lower. Steps of Kimi, GPT and Mistral are those
-that logged prompts show exactly (README, "Logged prompts against the provider's cached tokens"), with their step as the
-minimum of those that name none; DeepSeek's is its documented unit. Gemini names no step: it has that of `UNKNOWN`.
+Minima are the documented ones; if a provider's pages differ, the lower. The steps of Kimi, GPT and Mistral are those
+that logged prompts show exactly (README, "Logged prompts against the provider's cached tokens"); if no minimum is
+documented, it is one step. DeepSeek's step is its documented unit. Gemini documents no step and gets that of `UNKNOWN`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import polars as pl
 
 
 class Rule(NamedTuple):
-    """How a provider caches prompts of the models whose name holds `pattern`.
+    """How a provider caches prompts of the models whose name contains `pattern`.
 
     Attributes:
-        pattern: of the lower-case model name.
+        pattern: a part of the lower-case model name.
         minimum_tokens: the shortest prefix that it caches.
-        step_tokens: a match is rounded down to multiples of it; 1: to the token.
-        marks: it caches up to marks in the prompt (breakpoints), not wherever prompts part.
+        step_tokens: a match is rounded down to a multiple of this; 1: exact to the token.
+        marks: whether it caches only up to marks in the prompt (breakpoints), not up to where prompts differ.
     """
 
     pattern: str
@@ -40,20 +40,20 @@ RULES = (
     Rule(r"gemini", 1024, 128, False),
     Rule(r"gpt|codex|\bo[134]\b", 1024, 128, False),
 )
-"""The first that fits counts."""
+"""Rules in order: the first whose pattern fits applies."""
 
 UNKNOWN = Rule("", 1024, 128, True)
-"""Of any other model: the commonest minimum, and the step of the provider that names one."""
+"""The rule for any other model: the most common minimum, and the step of the provider that documents one."""
 
 
 def rule_of(model: str | None) -> Rule:
-    """The rule for a model's name; `UNKNOWN` where none fits."""
+    """The rule for a model's name; `UNKNOWN` if none fits."""
     name = (model or "").lower()
     return next((rule for rule in RULES if re.search(rule.pattern, name)), UNKNOWN)
 
 
 def rules_frame(model: pl.Series) -> pl.DataFrame:
-    """minimum, step, marks for each of the models, a row a row."""
+    """minimum, step and marks for each of the models, one row per model."""
     names = model.unique().to_list()
     rules = [rule_of(name) for name in names]
     table = pl.DataFrame(

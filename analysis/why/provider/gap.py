@@ -1,4 +1,4 @@
-"""What the provider's cache reported against what was achievable, and the one cause of every loss."""
+"""Compares what the provider's cache reported with what was achievable, and gives one cause for every loss."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ CAUSES = {
     "divergence": "the prompt parts from its session's last one, whose end the provider had kept",
     "unexplained": "the rest",
 }
-"""Causes of a loss in the order in which they are tried, the first that fits being the one, and what they mean.
-Minima, steps and marks: `analysis.why.provider.caches`."""
+"""Causes of a loss and their meaning, in the order in which they are tried: the first that fits is the cause.
+`analysis.why.provider.caches` has the minima, steps and marks."""
 
 ABOVE = "above ceiling"
-"""More was read than any known earlier prompt shares."""
+"""The cause of a negative loss: more was read than any known earlier prompt shares."""
 
 ABOVE_REASONS = {
     "counting": "more was read than the prompt holds: a counting problem",
@@ -45,17 +45,17 @@ ABOVE_REASONS = {
 """Why more may have been read than is shared, in the order in which they are tried."""
 
 ESTIMATE_SHARE = 0.2
-"""By how much of what was read a tokenizer's count may be off for that to be the reason."""
+"""A tokenizer's count can explain a difference up to this share of the tokens read."""
 
 
 def provider_losses(warehouse: Warehouse, question: Question, found: Misses) -> pl.DataFrame:
-    """Each selected request whose cache reads and prompt are known.
+    """The selected requests whose cache reads and prompt are known.
 
     Returns:
         row, prefix_tokens, achievable (tokens shared with an earlier prompt, to the token), read, gap (achievable −
-        read, not clamped), above (how much more was read than is achievable, else 0), gap_s (from the last use of what
-        it shares most to its arrival; null unknown), cause (one of `CAUSES` where gap > 0, `ABOVE` where gap < 0, else
-        null), above_reason (one of `ABOVE_REASONS` where gap < 0).
+        read, not clamped), above (tokens read beyond the achievable ones, else 0), gap_s (time from the last use of the
+        closest earlier prompt to its arrival; null unknown), cause (one of `CAUSES` if gap > 0, `ABOVE` if gap < 0,
+        else null), above_reason (one of `ABOVE_REASONS` if gap < 0).
     """
     prepared = warehouse.prepare(question)
     loaded, arrived, kinds = warehouse.loaded(), warehouse.arrived(question.arrivals), warehouse.kinds()
@@ -142,14 +142,14 @@ def _above_reason() -> pl.Expr:
 
 
 def provider_gap(warehouse: Warehouse, question: Question, found: Misses, axis: str = "all") -> list[dict[str, Any]]:
-    """Reported against achievable for each group of an axis (session, model, day, …), those that lose most first.
+    """Reported and achievable reads for each group of an axis (session, model, day, …), those that lose most first.
 
-    `requests` report their reads and have a known prompt; all rates are over the prefix tokens of these. achievable_*:
-    to the token, as providers count. reported_*: their reads. gap_* = achievable − reported, and in tokens, exactly,
-    the sum of `lost_by_cause` (tokens of the positive gaps) less `above_tokens` (of the negative ones), which
-    `above_by_reason` splits and `above_ceiling_requests` counts. ceiling_*: the same requests' ceiling at the
-    `block_size` of the question, as `report` has it; low and high: the unobserved head wholly private, or wholly shared
-    by sessions of one agent, version and role.
+    `requests` counts those that report their reads and have a known prompt; all rates are over their prefix tokens.
+    achievable_*: to the token, as providers count. reported_*: their reads. gap_* = achievable − reported; in tokens it
+    is exactly the sum of `lost_by_cause` (positive gaps) minus `above_tokens` (negative gaps), which `above_by_reason`
+    splits and `above_ceiling_requests` counts. ceiling_*: the ceiling of the same requests at the question's
+    `block_size`, as in the report; low and high: the unobserved head is wholly private, or wholly shared by sessions of
+    one agent, version and role.
     """
     losses = provider_losses(warehouse, question, found)
     groups = warehouse.grouped(question, axis).select("row", "group")
