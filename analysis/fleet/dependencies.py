@@ -1,4 +1,4 @@
-"""When requests arrive if sessions wait for their answers: a closed loop read off recorded times."""
+"""When requests arrive if sessions wait for their answers: a closed loop derived from recorded times."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Dependencies(NamedTuple):
 
 
 def open_loop(arrival_s: NDArray[Any]) -> Dependencies:
-    """Every request arrives at its recorded time, whatever happened before."""
+    """Every request arrives at its recorded time, independent of the replay."""
     requests = len(arrival_s)
     none = np.full(requests, -1, np.int64)
     return Dependencies(
@@ -43,15 +43,15 @@ def closed_loop(
 ) -> Dependencies:
     """A request follows the answer it followed in the recording, after the recorded gap.
 
-    That answer is the latest of its chain that had ended by the recorded arrival. Where none had ended, it follows
-    the arrival of the chain's first request at the recorded distance.
+    That answer is the latest of its chain that had ended at the recorded arrival. If none had ended, the request
+    follows the arrival of the chain's first request after the recorded time between the two.
 
     Args:
         chain: int[r], which requests wait for each other: the session, or the top-level session with its sub-agents.
         arrival_s: float[r], ascending.
-        duration_s: float[r]; where unknown (NaN) the end is taken to be the arrival.
-        population: sessions at once. The first ones start together, and each that ends makes place for the next in
-            order. None: all start at their recorded times.
+        duration_s: float[r]; if unknown (NaN), the request is assumed to end at its arrival.
+        population: number of sessions at once. The first ones start together, and the next session in order starts when
+            one ends. None: all start at their recorded times.
 
     Raises:
         ValueError: arrival times are unknown, or the population is below 1.

@@ -1,4 +1,5 @@
-"""Many replays compared: policies x replicas x capacities x seeds, pairs, the frontier, and what meets an objective."""
+"""Compares many replays (policies x replicas x capacities x seeds): pairs, the frontier, and fleets that meet an
+objective."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.2
 
 
 class Objective(NamedTuple):
-    """What a fleet must keep; None: not asked.
+    """Limits that a fleet must meet; None: no limit.
 
     Attributes:
         p99_running_requests: most requests in flight on a replica.
@@ -43,14 +44,14 @@ def grid(
 
 
 def alike(cell: Cell) -> Cell:
-    """The cell whose figures are those of `cell`: a policy without chance does the same under every seed."""
+    """The cell that has the same figures as `cell`: a policy without randomness does the same under every seed."""
     return cell if policy_of(cell.policy).seeded else cell._replace(seed=0)
 
 
 def run_cells(trace: Trace, cells: Sequence[Cell], executor: Executor | None = None) -> list[dict[str, Any]]:
     """Figures of each cell, in their order, on `executor` or here.
 
-    Cells that differ in the seed of a policy without chance are run once.
+    Cells that differ only in the seed of a policy without randomness are run once.
 
     Raises:
         ValueError: what `analysis.fleet.routing.replay` refuses.
@@ -74,7 +75,7 @@ def paired(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """a - b for every two policies under the same seeds, replicas and capacity: 95 % interval of the mean (Student's
     t).
 
-    With one seed, or two policies without chance, the interval is the one difference.
+    With one seed, or two policies without randomness, the interval is the single difference.
     """
     groups: dict[tuple[Any, Any], dict[str, dict[int, dict[str, Any]]]] = {}
     for row in rows:
@@ -128,7 +129,7 @@ def frontier(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def meets(row: dict[str, Any], objective: Objective) -> bool | None:
-    """Whether a cell's figures meet the objective; None where a figure that decides it is unknown."""
+    """Whether a cell's figures meet the objective; None if a figure that decides it is unknown."""
     checks: list[bool | None] = []
     loss = _minus(row["one_cache_hit_rate"], row["hit_rate"])
     ttft = row["ttft_s_p99"][1] if row["ttft_s_p99"] is not None else None

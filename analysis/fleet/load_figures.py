@@ -1,4 +1,4 @@
-"""The figures of a finished replay: hit rate and load side by side, since either alone can be gamed."""
+"""The figures of a finished replay: hit rate and load together, because each alone is easy to optimise."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from traces.tree.compiled import njit
 DEFINITION = {
     "hit_rate": "hit tokens / prefix tokens of requests whose prompt is known; a partial last block never hits",
     "one_cache_hit_rate": "the same requests at the same moments through one LRU cache of the replicas' total size",
-    "loss_placement": "hits of the one cache that the chosen replica, unbounded, would not have had either",
+    "loss_placement": "hits of the one cache that the chosen replica would not have had even if unbounded",
     "loss_capacity": "the rest of the loss: held once by the chosen replica, evicted since (negative if it kept more)",
     "cold_prefill_tokens": "sum of max(0, longest prefix held by any replica - the chosen replica's hit)",
     "vmr_running_requests": "sample variance over replicas / mean, each averaged over time, of requests in flight",
-    "vmr_sessions": "the same of live sessions, each counted where its last request went",
+    "vmr_sessions": "the same for live sessions, each counted at the replica of its last request",
     "vmr_band": "95 % band of one look at that many Poisson loads: chi-squared(n - 1) / (n - 1)",
     "duty_cycle": "live sessions with a request in flight / live sessions, time-averaged",
     "p99_running_requests": "99th percentile over replicas and time of requests in flight",
@@ -169,7 +169,7 @@ def _ttft(result: Replay) -> tuple[NDArray[np.float64] | None, NDArray[np.float6
 
 @njit(cache=True)
 def _chained(replica: Any, admitted_s: Any, seconds: Any, replicas: int) -> Any:
-    """When each prompt is computed if a replica computes one after the other, in order of admission."""
+    """When each prompt is computed, if a replica computes one prompt at a time, in order of admission."""
     free = np.full(replicas, -np.inf)
     done = np.empty(len(replica))
     for k in range(len(replica)):

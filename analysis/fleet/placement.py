@@ -1,8 +1,8 @@
-"""What luck alone does: sessions placed uniformly at random over replicas, and the sampling band of the load's
+"""The effect of chance alone: sessions placed uniformly at random on replicas, and the sampling band of the load's
 dispersion.
 
-Beside a policy's figures this separates luck from policy. Exact: binomial for one given replica, multinomial for any
-of n.
+Compared with a policy's figures, this separates chance from policy. Exact: binomial for one given replica, multinomial
+for any of n.
 """
 
 from __future__ import annotations

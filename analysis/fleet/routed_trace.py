@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Routed(NamedTuple):
-    """What `route` replays: the trace, the block size, and sessions at once where arrivals are closed:N."""
+    """The inputs of a routing replay: the trace, the block size, and the sessions at once if arrivals are closed:N."""
 
     trace: Trace
     block_tokens: int
@@ -26,16 +26,16 @@ class Routed(NamedTuple):
 def routed_trace(warehouse: Warehouse, question: Question) -> Routed:
     """The whole trace of a dataset under the question's arrival model.
 
-    With closed:N, a session waits for its answers and N top-level sessions run at once, however long answers take.
+    With closed:N, a session waits for its answers, and N top-level sessions run at once.
 
     Raises:
-        BadQuestion: a block size or arrival model that makes no sense here, or a part of the trace (replicas serve it
-            all).
+        BadQuestion: a block size or arrival model that does not fit the dataset, or a window or filter (replicas serve
+            the whole trace).
         NeedsArrivals: times are relative and no arrival model is named.
     """
     own_definition(question, "route")
     if question.window != "all" or question.where:
-        raise BadQuestion("replicas serve the whole trace: a window or a filter cannot be asked for", "window")
+        raise BadQuestion("replicas serve the whole trace: a window or a filter is not possible", "window")
     prepared = warehouse.prepare(question)
     arrived = warehouse.arrived(question.arrivals)
     if arrived.unanchored:
@@ -55,7 +55,7 @@ def routed_trace(warehouse: Warehouse, question: Question) -> Routed:
         arrived.arrival_s,
         loaded.session,
         session_names=names["session_id"].cast(str).to_list(),
-        # a prompt that only its length is known of hits nothing, and takes its time and room all the same
+        # a prompt of which only the length is known hits nothing, but takes time and room
         tokens=np.where(known, on_path, r["input_tokens"].fill_null(0).to_numpy()),
         output_tokens=r["output_tokens"].fill_null(-1).to_numpy(),
         ttft_s=r["ttft_s"].fill_null(np.nan).to_numpy(),

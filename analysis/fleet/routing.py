@@ -30,8 +30,8 @@ class Replay(NamedTuple):
     """A finished replay, in arrival order: row `order[k]` of the trace is its k-th.
 
     Attributes:
-        cell: what was asked.
-        outcome: what happened.
+        cell: its settings.
+        outcome: its result.
         what: REQUEST[r], the requests (`analysis.fleet.replay.books`).
         prefix_tokens: int64[r], tokens on the path; 0 where the prompt is unknown.
         times_known, sessions_known, ttft_known: whether arrival times, (any) sessions and all recorded TTFTs were
@@ -65,7 +65,7 @@ def replay(trace: Trace, cell: Cell) -> Replay:
         raise ValueError(f"{cell.policy} has no parameter {', '.join(unknown)}; it has {known}")
     if chosen.needs_load and cell.service == "instant":
         raise ValueError(
-            f"{cell.policy} decides by requests in flight and means nothing where service takes no time:"
+            f"{cell.policy} decides by requests in flight, and there are none if service takes no time:"
             " choose the service recorded or model"
         )
     order = np.asarray(trace.order, np.int64)

@@ -1,4 +1,4 @@
-"""What a comparison of fleets is asked for, as cells to replay."""
+"""The settings of a comparison of fleets, turned into cells to replay."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from analysis.store.question import BadQuestion
 
 
 class Hardware(NamedTuple):
-    """What answers come from under the service `model`: a model of the catalogue on `tp` GPUs."""
+    """The hardware for the service `model`: a model of the catalogue on `tp` GPUs."""
 
     model: str
     gpu: str

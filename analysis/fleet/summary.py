@@ -1,4 +1,4 @@
-"""Replays of a grid in few lines: each policy over its seeds, the fleets that keep an objective, load in few cells."""
+"""Summaries of a grid of replays: figures per policy over its seeds, fleets that meet an objective, load over time."""
 
 from __future__ import annotations
 

@@ -57,7 +57,8 @@ def budget_json(budget: Budget, session_tokens: Sequence[int] = (32_000, 100_000
 
 
 def row_formulas(budget: Budget) -> list[dict[str, object]]:
-    """How a token's or a sequence's bytes come about, one row a kind of layer: formula in words and numbers, bytes."""
+    """The derivation of the bytes per token or sequence, one row per kind of layer: formula in words and numbers,
+    bytes."""
     r = budget.replica
     sparse = any(g.kind == "index" for g in r.model.groups)
     rows: list[dict[str, object]] = []
@@ -87,7 +88,7 @@ def _heads(count: int) -> str:
 
 
 def budget_notes(budget: Budget) -> list[str]:
-    """What a reader must know to trust the figures: layouts, copies, per-sequence parts, unverified rows."""
+    """Notes that a reader needs to judge the figures: layouts, copies, per-sequence parts, unverified rows."""
     r, per = budget.replica, budget.token_bytes
     notes = list(r.model.notes)
     latent = any(g.kind == "mla" for g in r.model.groups)
@@ -138,12 +139,12 @@ def dataset_section(
     Args:
         budget: the replica's budget.
         live_context: tokens of a live context at "p50", "p90", "p99", "max"; None where unknown.
-        in_flight_output: output tokens a running request holds beside its prompt.
+        in_flight_output: output tokens that a running request holds in addition to its prompt.
         shared_prefix_tokens: tokens common to all sessions, counted once.
         curve: capacity in tokens -> hit rate (0-1).
         capacity_for_rate: hit rate -> smallest capacity in tokens that reaches it, None if none does.
         ceiling: the hit rate without a capacity limit.
-        reuse_horizon_sessions: sessions that come back within the reuse horizon: what must stay cached though idle.
+        reuse_horizon_sessions: sessions that return within the reuse horizon, so must stay cached while idle.
 
     Returns:
         live_context_*, sessions_at_* (running sessions, unrounded), hit_rate_at_capacity, capacity_tokens_losing_points
@@ -152,7 +153,7 @@ def dataset_section(
     contexts = {q: live_context.get(q) for q in ("p50", "p90", "p99", "max")}
     out: dict[str, object] = {f"live_context_{q}": v for q, v in contexts.items()}
     for q, value in contexts.items():
-        # No more can be shared than the prompt: what a request generates is its own.
+        # At most the prompt can be shared; generated tokens belong to one request.
         fitting = (
             budget.sessions(value + in_flight_output, min(shared_prefix_tokens, value)) if value is not None else None
         )

@@ -51,10 +51,11 @@ def calibrate(work: tuple[float, float], seconds: tuple[float, float]) -> Calibr
 
 
 def calibrate_trace(work: NDArray[np.float64], seconds: NDArray[np.float64], min_points: int = 20) -> Calibration:
-    """From a trace: one (work, seconds) pair a request, such as prefill FLOPs left and TTFT, or step bytes and seconds.
+    """From a trace: one (work, seconds) pair per request, for example remaining prefill FLOPs and TTFT.
 
-    Least squares on relative error, refitted once without the tenth of the points that fits worst (queueing makes a
-    heavy tail); a fixed time below 0 is refitted through the origin. Pairs with a NaN, no work or no time are left out.
+    Least squares on relative error, fitted again without the worst tenth of the points (queueing makes a heavy tail).
+    If the fixed time is below 0, the line is fitted through the origin. Pairs with a NaN, no work or no time are left
+    out.
 
     Raises:
         ValueError: fewer than `min_points` usable pairs, or no positive rate.

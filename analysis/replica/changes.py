@@ -1,6 +1,6 @@
-"""What a change of one replica buys: KV precision, twice the GPUs, a better drafter; each with its formula and source.
+"""The effect of changing one replica: KV precision, twice the GPUs, a better drafter; each with formula and source.
 
-A change of precision is never shown as free: beside it stands an evaluation before and after, or "not evaluated".
+A change of precision is never shown as free: it comes with an evaluation before and after, or with "not evaluated".
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ def draft_change(before: Speculation, after: Speculation) -> Change:
 def draft_speedup(
     service: Service, before: Speculation, after: Speculation, batch: int, context_tokens: float
 ) -> Change:
-    """What both drafters gain over none once verification is paid for; in a mixture of experts it costs more."""
+    """The gain of both drafters over none, including the cost of verification, which is higher for a mixture of
+    experts."""
     was, now = (speculation_speedup(service, batch, context_tokens, d) for d in (before, after))
     name = f"accept length {before.accept_length:.2f} → {after.accept_length:.2f}"
     source = "arXiv 2211.17192; verification touches more experts (arXiv 2506.20675), independent uniform routing"
@@ -140,7 +141,7 @@ def tier_change(
     runs: RunLengths | None = None,
     factors: Sequence[float] = (1.0, 2.0),
 ) -> list[Change]:
-    """A host memory tier, off and on: reach, hit rates as load rises, and what a return costs.
+    """Without and with a host memory tier: tokens within reach, hit rates as load rises, and the cost of a return.
 
     Load: with `factor` times as many sessions interleaved a cache acts as if it were that much smaller (see
     `tiers.overload`).
@@ -177,7 +178,7 @@ def tier_traffic(
 
 
 def reload_change(budget: Budget, service: Service, context_tokens: float) -> Change:
-    """Seconds until an evicted context is back: computing it, or reading it over every GPU's host link."""
+    """Seconds to restore an evicted context: by computing it, or by reading it over every GPU's host link."""
     a = service.assumptions
     moved = context_tokens * budget.token_bytes.per_token_per_gpu + budget.token_bytes.per_sequence_per_gpu
     recompute = prefill_work(service.model, context_tokens).flops / (service.peak_flops * a.mid_mfu)

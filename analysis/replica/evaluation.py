@@ -33,7 +33,7 @@ class Comparison(NamedTuple):
         return self.after.value - self.before.value
 
     def sentence(self) -> str:
-        """What stands beside the change: values, difference and, where known, its standard error."""
+        """The text shown with the change: values, difference and, if known, its standard error."""
         b, a = self.before, self.after
         text = f"{b.task} {b.metric}: {b.value:.4g} → {a.value:.4g} ({self.difference:+.4g}"
         if a.standard_error is not None and b.standard_error is not None:

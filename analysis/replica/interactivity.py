@@ -1,4 +1,4 @@
-"""How fast a replica answers: prefill left after hits, time to first token, decode steps, speculation, closed loops.
+"""How fast a replica answers: prefill remaining after hits, time to first token, decode, speculation, closed loops.
 
 The formulas are a roofline with named assumptions, each a band; `calibrate` replaces the bands by measurements.
 Relative figures (what a hit rate, a precision or a drafter changes) are sturdier than seconds.
@@ -22,12 +22,12 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True)
 class Assumptions:
-    """What is not known without a measurement; pairs are (low, high).
+    """Assumed values that only a measurement could replace; pairs are (low, high).
 
     mfu: share of peak FLOP/s in prefill. bandwidth_efficiency: share of peak HBM bandwidth in decode. step_overhead_s:
-    communication and launch time of a decode step per layer, with TP above 1. link_bytes_per_s: host link per GPU as
-    reached. fixed_s: time of a request before prefill (queue, tokenising). mid_mfu, mid_bandwidth: where one value is
-    asked for.
+    communication and launch time of a decode step per layer, with TP above 1. link_bytes_per_s: achieved rate of the
+    host link per GPU. fixed_s: time of a request before prefill (queue, tokenising). mid_mfu, mid_bandwidth: the values
+    for figures that need a single one.
     """
 
     mfu: Range = (0.2, 0.5)

@@ -1,4 +1,5 @@
-"""Does one replica fit, and how many tokens and sessions does its KV cache hold: every step in bytes, as a range."""
+"""Whether a model fits on one replica, and how many tokens and sessions its KV cache holds: every step in bytes, as a
+range."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from analysis.replica.models.kv_layout import (
 DEFAULT_UTILIZATION = 0.92
 """vLLM 0.33's default `gpu_memory_utilization`."""
 UTILIZATION_RANGE = (0.85, 0.95)
-"""What operators set; the answer is printed for both ends."""
+"""The range that operators set; the answer is printed for both ends."""
 RUNTIME_RESERVE_BYTES = (2_000_000_000, 3_000_000_000, 4_000_000_000)
 """Low, assumed, high: activations, CUDA graphs and buffers per GPU, which the engine measures and does not compute."""
 MIB = 1 << 20
@@ -147,7 +148,7 @@ def weights_per_gpu(replica: Replica) -> tuple[float, float]:
 
 
 def sglang_reserve_bytes(gpu_bytes: float, shards: Sharding, latent: bool, pp: int = 1) -> float:
-    """What SGLang keeps from weights and KV pool, bytes per GPU (`arg_groups/memory_hook.py`, 0.5.23).
+    """The memory that SGLang reserves beside weights and KV pool, bytes per GPU (`arg_groups/memory_hook.py`, 0.5.23).
 
     512 MiB + 1.5 MiB a token of the prefill chunk + 1 GiB per 8 GPUs + 2 MiB a sequence of the largest CUDA graph, with
     extras for MLA prefill graphs and DP-attention; at least 10 GiB on GPUs above 60 GiB. Chunk and graph sizes are its

@@ -1,4 +1,4 @@
-"""Assumed efficiencies replaced by what was measured: from two points, or from a trace with TTFT and cache reads."""
+"""Replaces assumed efficiencies by measured ones: from two points, or from a trace with TTFT and cache reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from analysis.store.warehouse import Warehouse
 
 SAMPLED_REQUESTS = 5000
-"""Requests of a trace that are used, spread evenly over it; their FLOPs are worked out one by one."""
+"""The most requests of a trace that are used, spread evenly over it; FLOPs are computed for each."""
 
 
 def prefill_from_points(service: Service, lengths: tuple[float, float], seconds: tuple[float, float]) -> Calibration:
@@ -43,8 +43,8 @@ def decode_from_points(
 def prefill_from_trace(warehouse: Warehouse, question: Question, service: Service) -> Calibration:
     """MFU and fixed time from a trace's TTFT, for requests whose input and cache reads are known.
 
-    TTFT holds queueing too, so the fixed time is more than the engine's own. The trace must be of this model on this
-    replica: nothing in it says so.
+    TTFT includes queueing, so the fixed time is longer than the engine's own. The trace must come from this model on
+    this replica, which cannot be checked.
 
     Raises:
         ValueError: too few such requests, or times that do not grow with the work.

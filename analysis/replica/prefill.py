@@ -1,4 +1,4 @@
-"""FLOPs of a prefill after what the cache holds: new tokens, and their attention on all that came before."""
+"""FLOPs of a prefill after cache hits: the new tokens, and their attention over all earlier tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Speculative decoding: what an accept length is worth once drafting and verification are paid for.
+"""Speculative decoding: the speed-up from an accept length, including the cost of drafting and verification.
 
 Leviathan et al. (arXiv 2211.17192): tokens per verification tau = (1 - a^(g+1)) / (1 - a), speed-up = tau / (g c +
 1). In a mixture of experts a verified batch touches more experts than a plain step (Cascade, arXiv 2506.20675), so

@@ -1,4 +1,4 @@
-"""Cache tiers under one replica: hits per tier, bytes moved, reloading or recomputing, what a second tier is worth."""
+"""Cache tiers of one replica: hits per tier, bytes moved, reloading against recomputing, the value of a second tier."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def tier_hits(distance_blocks: Blocks, blocks: Blocks, capacities_blocks: Sequen
 
 
 class TierCost(NamedTuple):
-    """What a tier's hits cost and save, summed over the trace. `saves` says whether reloading beats computing."""
+    """The cost and the saving of a tier's hits, summed over the trace. `saves`: whether reloading is faster."""
 
     hit_tokens: int
     moved_bytes: float
@@ -99,7 +99,7 @@ def overload(
     l2_blocks: int,
     factors: Sequence[float] = (1.0, 1.5, 2.0, 3.0),
 ) -> list[Overload]:
-    """What a second tier is worth when load rises for a while.
+    """The value of a second tier when load rises for a while.
 
     With `factor` times as many sessions interleaved on the replica, other sessions' blocks between two uses grow by
     the factor, which acts like a cache that much smaller. An approximation: a session's own blocks do not grow.

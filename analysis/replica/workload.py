@@ -1,4 +1,4 @@
-"""A dataset beside one replica's budget: live contexts, what sessions share, the curve at the replica's capacity."""
+"""The workload of a dataset for one replica: live contexts, shared prefixes, the hit rate at the replica's capacity."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ Ints = NDArray[np.int64]
 
 
 class Workload(NamedTuple):
-    """What a replica has to serve, whatever it is: computed once per question, read for every budget.
+    """The workload that a replica serves, independent of the replica: computed once per question, used for every
+    budget.
 
     `contexts`: prompt tokens of a request at p50, p90, p99 and max. `think_s`: mean gap between a session's requests.
     `runs` is None where the order across sessions is not known (`note` says what to name) or no prompt is.
@@ -80,10 +81,10 @@ class RunLengths:
 
 
 def run_lengths(warehouse: Warehouse, question: Question) -> RunLengths:
-    """Distances and lengths of the runs of the question's requests.
+    """Distances and lengths of the reuse runs of the question's requests.
 
-    Raises NeedsArrivals where times are relative: prompts of different sessions may share nothing and still push each
-    other out of a finite cache, so stack distances depend on when sessions start.
+    Raises NeedsArrivals if times are relative: sessions that share nothing still evict each other's blocks from a
+    finite cache, so stack distances depend on when sessions start.
     """
     prepared = warehouse.prepare(question)
     warehouse.need_times(prepared, "the hit rate at a capacity")
@@ -95,7 +96,7 @@ def run_lengths(warehouse: Warehouse, question: Question) -> RunLengths:
 
 @njit(cache=True)
 def _shared_depth(parent: Ints, start: Ints, end: Ints, order: Ints, lowest: Ints, highest: Ints, leaf: Ints) -> Ints:
-    """Tokens of each leaf's path that another session's prompt has too; `order` visits children before parents."""
+    """Tokens of each leaf's path that a prompt of another session also has; `order` visits children before parents."""
     for node in order:
         above = parent[node]
         if above >= 0 and highest[node] >= 0:

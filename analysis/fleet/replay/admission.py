@@ -1,4 +1,4 @@
-"""Requests on a replica: they wait, are admitted, computed, finished."""
+"""A request on its replica: it waits, is admitted, is computed, and finishes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from analysis.kernel.numba_norc import norc_inner
 
 @norc_inner()
 def insert(i: int, r: int, c: Caches, a: Arrivals, d: Books) -> None:
-    """The prompt of request `i` comes into replica `r` and into the shared cache."""
+    """Put the prompt of request `i` into the caches of replica `r` and of the shared replica."""
     shared = len(c.capacity) - 1
     node = a.what[i].leaf
     blocks = c.end_blocks[node]
@@ -37,7 +37,7 @@ def insert(i: int, r: int, c: Caches, a: Arrivals, d: Books) -> None:
 
 @norc_inner()
 def make_room(r: int, c: Caches, d: Books) -> None:
-    """Evict down to what running requests leave of the replica's capacity."""
+    """Evict until the cache fits into the part of the replica's capacity that running requests do not use."""
     if c.capacity[r] >= 0:
         evict(c, r, max(c.capacity[r] - d.replicas[r].private_blocks, 0))
 
@@ -46,14 +46,14 @@ def make_room(r: int, c: Caches, d: Books) -> None:
 def admit(
     i: int, r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, out: Outcome, fresh: bool
 ) -> None:
-    """Request `i` begins on replica `r`. `fresh`: the look-up of its arrival still holds."""
+    """Start request `i` on replica `r`. `fresh`: the look-up made at its arrival is still valid."""
     now = d.clock[0].now_s
     node = a.what[i].leaf
     shared = len(c.capacity) - 1
     out.times[i].admitted_s = now
     hit = 0
     blocks = 0
-    # note what it hits here, in the shared cache, and on the best replica; then touch or insert it
+    # record its hits here, in the shared cache, and on the best replica; then touch or insert it
     if node >= 0:
         blocks = c.end_blocks[node]
         if not fresh:
@@ -74,7 +74,7 @@ def admit(
             touch(c, shared, node, d.found[HELD, shared])
     if rules.choices[0].service == INSTANT:
         return
-    # it runs on the replica; what it reads is locked, what only it uses is counted
+    # it runs on the replica: lock the blocks it reads, count the blocks that only it uses
     d.replicas[r].admitted += 1
     d.replicas[r].context_tokens += a.what[i].tokens
     if node >= 0:
@@ -138,7 +138,7 @@ def fits(i: int, r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: 
 
 @norc_inner()
 def serve_waiting(r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> None:
-    """Admit what waits on replica `r`, in order, as far as there is room."""
+    """Admit the requests waiting on replica `r`, in order, while there is room."""
     while d.replicas[r].wait_first >= 0:
         i = d.replicas[r].wait_first
         d.found[:] = 0
@@ -158,7 +158,7 @@ def serve_waiting(r: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d:
 
 @norc_inner()
 def release(i: int, a: Arrivals, d: Books, what: int) -> None:
-    """Let the requests arrive that wait for request `i` to arrive or to finish."""
+    """Schedule the arrival of the requests that wait for request `i` to arrive or to finish."""
     for k in range(a.dependants_first[i], a.dependants_first[i + 1]):
         j = a.dependants[k]
         if a.what[j].kind == what:
@@ -167,7 +167,7 @@ def release(i: int, a: Arrivals, d: Books, what: int) -> None:
 
 @norc_inner()
 def close(i: int, a: Arrivals, fleet: Fleet, d: Books, out: Outcome) -> None:
-    """Request `i` is over: its session continues, or leaves and makes place for the next one."""
+    """Request `i` has ended: its session continues, or ends and the next session in the backlog starts."""
     s = a.what[i].session
     out.times[i].finished_s = d.clock[0].now_s
     out.counts[0].done += 1
@@ -184,7 +184,7 @@ def close(i: int, a: Arrivals, fleet: Fleet, d: Books, out: Outcome) -> None:
 
 @norc_inner()
 def leave(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> None:
-    """Request `i` no longer occupies its replica."""
+    """Remove request `i` from its replica."""
     r = out.replica[i]
     before, after = d.requests[i].run_previous, d.requests[i].run_next
     if before >= 0:
@@ -208,7 +208,7 @@ def leave(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, 
 
 @norc_inner()
 def computed(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> None:
-    """The prompt of request `i` is computed: its first token is there."""
+    """The prompt of request `i` is computed, and its first token exists."""
     r = out.replica[i]
     fleet.prefill_tokens[r] -= a.what[i].tokens - out.blocks[i].hit * fleet.block_tokens[0]
     if rules.choices[0].insert == AT_FINISH and a.what[i].leaf >= 0:
@@ -217,7 +217,7 @@ def computed(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Book
 
 @norc_inner()
 def finished(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> None:
-    """Request `i` has its answer; what waits on its replica may come in."""
+    """The answer of request `i` is complete; requests waiting on its replica may be admitted."""
     r = out.replica[i]
     leave(i, c, a, rules, fleet, d, out)
     if rules.choices[0].pin or rules.choices[0].keep_outputs:
@@ -228,7 +228,7 @@ def finished(i: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Book
             junk = (a.what[i].tokens + max(a.what[i].output_tokens, 0) - 1) // fleet.block_tokens[0] - blocks
             add_junk(c, r, junk)
             add_junk(c, shared, junk)
-        if node >= 0:  # a block is as recent as its last reader's end
+        if node >= 0:  # blocks count as used until their last reader ends
             touch(c, r, node, blocks)
             touch(c, shared, node, blocks)
         make_room(r, c, d)

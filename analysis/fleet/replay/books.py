@@ -1,4 +1,4 @@
-"""The books of a replay: what is known before, what each replica and session is doing, what came out."""
+"""The records of a replay: its inputs, the state of replicas, sessions and requests, and its results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REQUEST = np.dtype(
 AFTER_FINISH or AFTER_ARRIVAL of another request plus a delay, AFTER_SESSION when a place is free in a closed
 population); that other request; output tokens (-1 unknown)."""
 TIMING = np.dtype([("arrival_s", "f8"), ("delay_s", "f8"), ("ttft_s", "f8"), ("duration_s", "f8")])
-"""When a request arrives where its kind is ABSOLUTE, else its delay; recorded TTFT and duration (NaN unknown)."""
+"""The arrival time of a request if its kind is ABSOLUTE, else its delay; recorded TTFT and duration (NaN unknown)."""
 CHOICES = np.dtype(
     [("service", "i8"), ("insert", "i8"), ("most_running", "i8"), ("most_waiting", "i8"), ("pin", "i8"),
      ("keep_outputs", "i8")]
@@ -56,8 +56,8 @@ CHANGED = np.dtype(
     [("live_sessions", "i8"), ("moved_sessions", "i8"), ("recomputed_blocks", "i8"), ("replicas_before", "i8"),
      ("replicas_after", "i8")]
 )  # fmt: skip
-"""What a change of the fleet did: live sessions, those moved by their next request, blocks these recomputed, replicas
-before and after."""
+"""The effect of a change of the fleet: live sessions, sessions moved by their next request, blocks that these
+recomputed, replicas before and after."""
 RUNNING_REQUEST = np.dtype(
     [("run_next", "i8"), ("run_previous", "i8"), ("wait_next", "i8"), ("attempt", "i8"), ("private_blocks", "i8")]
 )
@@ -141,7 +141,7 @@ class Outcome(NamedTuple):
 
 
 class Books(NamedTuple):
-    """Books that no policy sees.
+    """State that policies cannot see.
 
     Attributes:
         requests: RUNNING_REQUEST[r]. replicas: REPLICA[R]. sessions: SESSION_STATE[s]. sums: SUMS[1]. clock: CLOCK[1].
@@ -160,7 +160,7 @@ class Books(NamedTuple):
 
 
 def new_books(arrivals: Arrivals, replicas: int, sessions: int, begin_s: float) -> Books:
-    """Empty books; `begin_s` is the time of the first arrival."""
+    """The state at the start; `begin_s` is the time of the first arrival."""
     rows = len(arrivals.what)
     requests = np.zeros(rows, RUNNING_REQUEST)
     for name in ("run_next", "run_previous", "wait_next"):
@@ -187,7 +187,7 @@ def new_books(arrivals: Arrivals, replicas: int, sessions: int, begin_s: float) 
 
 
 def new_outcome(rows: int, replicas: int, changes: int) -> Outcome:
-    """An outcome in which nothing has happened yet."""
+    """An empty outcome."""
     return Outcome(
         np.full(rows, -1, np.int32),
         np.zeros(rows, HITS),

@@ -1,4 +1,4 @@
-"""What a replay is asked: a trace, and a cell of settings."""
+"""The inputs of a replay: a trace, and a cell of settings."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class Trace(NamedTuple):
 
 
 class Event(NamedTuple):
-    """Something that happens to the fleet `at_s` seconds after the first arrival.
+    """A change of the fleet `at_s` seconds after the first arrival.
 
-    kind: `scale` (to `argument` replicas, the lowest indices stay), `lose` (the busiest replica fails: its cache is
-    gone, its requests start anew elsewhere) or `hot` (all requests of session code `argument` still to come arrive at
-    once).
+    kind: `scale` (to `argument` replicas; those with the lowest indices stay), `lose` (the busiest replica fails: its
+    cache is lost, its requests start again elsewhere) or `hot` (all remaining requests of session code `argument`
+    arrive at once).
     """
 
     kind: str
@@ -122,7 +122,7 @@ class Cell(NamedTuple):
 
 
 def check(trace: Trace, cell: Cell) -> None:
-    """Raise ValueError where the cell makes no sense, or not for this trace."""
+    """Raise ValueError if the cell is invalid in itself or for this trace."""
     for name, value, choices in (
         ("service", cell.service, SERVICES),
         ("insert", cell.insert, INSERTS),

@@ -18,11 +18,11 @@ from analysis.kernel.numba_norc import norc_inner
 
 @norc_inner()
 def change_fleet(e: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: Books, out: Outcome, again: Any) -> int:
-    """Fleet event `e`. Returns how many requests (listed in `again`) must be routed anew."""
+    """Apply fleet event `e`. Returns the number of requests (listed in `again`) that must be routed again."""
     out.events[e].live_sessions = d.sums[0].live
     out.events[e].replicas_before = fleet.alive.sum()
     homeless = 0
-    # HOT: all requests of the session still to come arrive now
+    # HOT: all remaining requests of the session arrive now
     if rules.changes[e].kind == HOT:
         s = rules.changes[e].argument
         for k in range(a.session_first[s], a.session_first[s + 1]):
@@ -36,7 +36,8 @@ def change_fleet(e: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: 
             for r in range(len(fleet.alive)):
                 if fleet.alive[r] and (lost < 0 or fleet.running[r] > fleet.running[lost]):
                     lost = r
-        # replicas that join start empty; those that leave give up what waits, a lost one what runs too
+        # replicas that join start empty; those that leave return their waiting requests, a lost one its running ones
+        # too
         for r in range(len(fleet.alive)):
             stays = fleet.alive[r] if rules.changes[e].kind == LOSE else int(r < rules.changes[e].argument)
             if r == lost:
@@ -65,7 +66,7 @@ def change_fleet(e: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: 
                     again[homeless] = i
                     homeless += 1
                     i = d.requests[i].run_next
-        # take these requests off their replicas' books
+        # remove these requests from their replicas
         for k in range(homeless):
             i = again[k]
             r = out.replica[i]
@@ -90,7 +91,7 @@ def change_fleet(e: int, c: Caches, a: Arrivals, rules: Rules, fleet: Fleet, d: 
         if lost >= 0:
             clear(c, lost)
             d.replicas[lost].prefill_free_s = d.clock[0].now_s
-        # sessions whose replica is gone remember it as -2 - r
+        # a session whose replica r has left stores -2 - r
         for s in range(len(fleet.last)):
             if fleet.last[s] >= 0 and fleet.alive[fleet.last[s]] == 0:
                 fleet.last[s] = -2 - fleet.last[s]

@@ -1,4 +1,4 @@
-"""Time in a replay: load figures are integrals over it, exact whenever anything changes."""
+"""Time in a replay. Load figures are integrals over time, updated exactly whenever the load changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from analysis.kernel.numba_norc import norc_inner
 
 @norc_inner()
 def advance(when: float, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> None:
-    """Move the clock to `when`, adding to the integrals and taking the samples that fall due."""
+    """Move the clock to `when`: add to the integrals and take the samples that are due."""
     now = d.clock[0].now_s
     if when <= now:
         return
@@ -50,7 +50,7 @@ def advance(when: float, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> 
 
 @norc_inner()
 def spend_load(r: int, rules: Rules, fleet: Fleet, d: Books, out: Outcome) -> None:
-    """Book the time that replica `r` spent with its present load."""
+    """Add the time that replica `r` spent with its present load."""
     if fleet.alive[r]:
         seconds = min(d.clock[0].now_s, rules.window_s[1]) - max(d.replicas[r].changed_s, rules.window_s[0])
         if seconds > 0:

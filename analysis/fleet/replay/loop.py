@@ -1,7 +1,7 @@
-"""The event loop of a replay: which replica gets each request, what its cache holds by then, how loaded it is.
+"""The event loop of a replay: which replica gets each request, what its cache holds at that time, and how loaded it is.
 
-One pass over arrivals, admissions, computed prompts and finished answers. Next to the replicas' caches runs one
-shared cache of their total size, touched at the same moments, so that what routing loses is read off request by
+One pass over arrivals, admissions, computed prompts and finished answers. In parallel with the replicas' caches, one
+shared cache of their total size is touched at the same moments. The difference of the hits is what routing loses, per
 request.
 """
 
@@ -55,18 +55,18 @@ def place(
     out: Outcome,
     changes: int,
 ) -> int:
-    """Route request `i` and admit it, or let it wait. Returns the replica; -2: it is not alive."""
+    """Route request `i`, and admit it or let it wait. Returns the replica; -2 if the policy's choice is not alive."""
     s = a.what[i].session
     node = a.what[i].leaf
     replicas = len(fleet.alive)
     blocks = 0
-    # what every replica holds of the prompt
+    # look up how much of the prompt every replica holds
     if node >= 0:
         matches(c, node, d.found)
         blocks = c.end_blocks[node]
     else:
         d.found[:] = 0
-    # where the session was last; below -1: on a replica that has left since
+    # the session's last replica; below -1: that replica has left since
     before = fleet.last[s]
     if before < -1:
         fleet.last[s] = -1
@@ -99,19 +99,19 @@ def place(
         out.replica[i] = -1
         close(i, a, fleet, d, out)
         return r
-    # the session counts there now
+    # count the session at the new replica
     fleet.last[s] = r
     out.replica[i] = r
     move_session(s, r, blocks, fleet, d)
     if node >= 0:
         mark_routed(c, r, node)
-    # where service takes no time it is over at once
+    # if service takes no time, the request ends at once
     if rules.choices[0].service == INSTANT:
         admit(i, r, c, a, rules, fleet, d, out, True)
         out.times[i].computed_s = d.clock[0].now_s
         close(i, a, fleet, d, out)
         return r
-    # it is in flight: on the replica and in its session
+    # count it as in flight, on the replica and in its session
     add_running(r, 1, rules, fleet, d, out)
     fleet.session_running[s] += 1
     if fleet.session_running[s] == 1:
@@ -168,7 +168,7 @@ def _run(
         # move the clock there
         advance(when, rules, fleet, d, out)
         i = -1
-        # a change of the fleet: route anew what its replicas can no longer serve
+        # a change of the fleet: route again the requests that its replicas can no longer serve
         if source == 1:
             homeless = change_fleet(changes, c, a, rules, fleet, d, out, again)
             changes += 1
@@ -203,7 +203,7 @@ def _run(
         if place(i, choose, memory, c, a, rules, fleet, d, out, changes) == -2:
             return i
         release(i, a, d, AFTER_ARRIVAL)
-    # close the books
+    # complete the figures
     for r in range(len(fleet.alive)):
         spend_load(r, rules, fleet, d, out)
     out.integrals[0].end_s = d.clock[0].now_s
@@ -223,7 +223,7 @@ def _compiled(*kinds: Any) -> Any:
 def run(
     choose: Any, memory: Memory, caches: Caches, arrivals: Arrivals, rules: Rules, fleet: Fleet, begin_s: float
 ) -> Outcome:
-    """Replay `arrivals` over `fleet`; `begin_s` is the time of the first. Caches and fleet are used up.
+    """Replay `arrivals` over `fleet`; `begin_s` is the time of the first. Modifies `caches` and `fleet`.
 
     Raises:
         RuntimeError: the policy chose a replica that is not alive.

@@ -1,4 +1,4 @@
-"""What running requests read is not evicted: pins on the paths of their prompts."""
+"""Pins on the paths of prompts: blocks that running requests read are not evicted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from analysis.kernel.numba_norc import norc_inner
 
 @norc_inner()
 def lock(c: Caches, replica: int, node: int) -> None:
-    """Keep the prompt at `node` from eviction."""
+    """Protect the prompt at `node` from eviction."""
     while node >= 0:
         p = c.path[node]
         here = c.end_blocks[node]

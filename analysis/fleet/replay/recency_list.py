@@ -56,7 +56,7 @@ def unlink(entries: Any, ends: Any, replica: int, e: int) -> None:
 
 @norc_inner()
 def new_entry(entries: Any, counters: Any) -> int:
-    """An entry that nobody uses."""
+    """A free entry."""
     e = counters[0].free_entry
     if e >= 0:
         counters[0].free_entry = entries[e].up
@@ -68,6 +68,6 @@ def new_entry(entries: Any, counters: Any) -> int:
 
 @norc_inner()
 def free_entry(entries: Any, counters: Any, e: int) -> None:
-    """Give `e` back."""
+    """Return `e` to the free list."""
     entries[e].up = counters[0].free_entry
     counters[0].free_entry = e

@@ -1,14 +1,13 @@
-"""Prefix caches of many replicas over one prefix tree, each LRU with tails leaving first, in O(paths crossed) a
-request.
+"""Prefix caches of many replicas over one prefix tree, each LRU and evicting tails first. A request takes time
+proportional to the heavy paths that its prompt crosses.
 
-A cache that evicts tails first holds, of every heavy path, a prefix. So a *holding* (one replica's part of one path)
-is a stack of entries (depth, touch): the shallowest entry is the most recent, the deepest says how far the replica
-holds the path. All entries of a replica form one list, oldest first and, within one touch, deepest first: eviction
-shortens the entry at its front. Nothing is stored per block, so neither time nor memory grows with the length of the
-prompts.
+A cache that evicts tails first holds a prefix of every heavy path. So a *holding* (one replica's part of one path) is a
+stack of entries (depth, touch): the shallowest entry is the most recent, and the deepest says how far the replica holds
+the path. All entries of a replica form one list, oldest first and, within one touch, deepest first; eviction shortens
+the entry at its front. Nothing is stored per block, so neither time nor memory grows with the length of prompts.
 
-Holdings hang on their path: who holds how much of a prompt is read by walking the paths it crosses, never block by
-block.
+Each path lists its holdings, so a walk over the paths of a prompt shows how much of it each replica holds, without
+looking at single blocks.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ def open_caches(
     Args:
         paths: the tree's heavy paths.
         end: int[n], tokens at each node's end.
-        leaf: int[r], the prompts that will be touched; -1 takes no part.
+        leaf: int[r], the prompts that will be touched; -1 is skipped.
         block_tokens: block size B.
         capacity_blocks: int[R].
         touches: how often one prompt is touched, over all caches, at most: bounds the memory (pages never written
@@ -137,7 +136,7 @@ def matches(c: Caches, node: int, found: Any) -> None:
 
 @norc_inner()
 def holding_of(c: Caches, replica: int, p: int) -> int:
-    """The replica's holding of path `p`, made if there is none."""
+    """The replica's holding of path `p`; it is created if needed."""
     h = c.first[p]
     while h >= 0:
         if c.holdings[h].owner == replica:
@@ -159,7 +158,7 @@ def holding_of(c: Caches, replica: int, p: int) -> int:
 
 @norc_inner()
 def mark_routed(c: Caches, replica: int, node: int) -> None:
-    """Note that the prompt at `node` was sent to the replica."""
+    """Record that the prompt at `node` was sent to the replica."""
     while node >= 0:
         p = c.path[node]
         here = c.end_blocks[node]
@@ -171,7 +170,7 @@ def mark_routed(c: Caches, replica: int, node: int) -> None:
 
 @norc_inner()
 def touch(c: Caches, replica: int, node: int, limit: int) -> None:
-    """Touch the first `limit` full blocks of the prompt at `node`, last to first; those that are absent come in."""
+    """Touch the first `limit` full blocks of the prompt at `node`, last to first; missing ones are inserted."""
     while node >= 0:
         p = c.path[node]
         here = min(c.end_blocks[node], limit)
@@ -218,7 +217,7 @@ def add_junk(c: Caches, replica: int, blocks: int) -> None:
 
 @norc_inner()
 def evict(c: Caches, replica: int, capacity: int) -> None:
-    """Evict the least recent blocks down to `capacity` (-1: unbounded), passing over what is locked."""
+    """Evict the least recent blocks down to `capacity` (-1: unbounded), skipping locked ones."""
     if capacity < 0:
         return
     passed_over = -1
@@ -239,7 +238,7 @@ def evict(c: Caches, replica: int, capacity: int) -> None:
         if gone > 0:
             c.entries[e].depth -= gone
             c.resident[replica] -= gone
-        # an entry without blocks goes out of its stack and its list
+        # an entry without blocks leaves its stack and its list
         if c.entries[e].depth == low:
             unlink(c.entries, c.ends, replica, e)
             if h != JUNK:
@@ -258,7 +257,7 @@ def evict(c: Caches, replica: int, capacity: int) -> None:
 
 @norc_inner()
 def clear(c: Caches, replica: int) -> None:
-    """Forget everything the replica holds and held (it was lost, or started anew)."""
+    """Clear everything the replica holds and ever held (it was lost, or restarted)."""
     e = c.ends[replica].oldest
     while e >= 0:
         after = c.entries[e].newer
@@ -280,7 +279,7 @@ def clear(c: Caches, replica: int) -> None:
 
 @norc_inner()
 def duplicate_blocks(c: Caches, replicas: int) -> int:
-    """Shared blocks held by the first `replicas` caches, less the distinct ones among them."""
+    """Shared blocks held by the first `replicas` caches minus the distinct blocks among them."""
     copies = 0
     distinct = 0
     for p in range(len(c.first)):

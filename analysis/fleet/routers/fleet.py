@@ -1,9 +1,8 @@
-"""What a routing policy may look at, and what a policy is.
+"""The definition of a routing policy, and the state of the fleet that it may read.
 
 A policy is a compiled function `choose(session, tokens, now, fleet, memory) -> replica`: the dense code of the
 request's session, its prompt tokens, the time in seconds, the fleet as it stands and the policy's own memory. It must
-return a replica that is alive. What the answer will be (output length, duration) is not there: a router does not know
-it.
+return a replica that is alive. Output length and duration are not available, because a router does not know them.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class Fleet(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What a policy keeps. `params` in the order of its declaration; `rng` the state of its random numbers.
+    """The memory of a policy. `params` are in the order of their declaration; `rng` is the state of its random numbers.
 
     `session_key` and `replica_key` are 64-bit hashes of the names, for policies that hash. `ints` and `floats` begin
     as the policy's `prepare` returns them.
@@ -90,7 +89,7 @@ SIGNATURE = types.int64(types.int64, types.int64, types.float64, FLEET_TYPE, MEM
 
 
 class Setup(NamedTuple):
-    """What `prepare` gets: sizes, names and the parameters by name."""
+    """The input of `prepare`: sizes, names and the parameters by name."""
 
     replicas: int
     sessions: int

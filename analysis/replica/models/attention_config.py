@@ -1,4 +1,4 @@
-"""The attention layers of a config.json: what each caches, what attending costs, how many parameters it takes."""
+"""The attention layers of a config.json: what each layer caches, its attention work, and its number of parameters."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ UNKNOWN_SHAPES = {
 
 
 def attention_shape(keys: Keys, layers: int, heads: int) -> AttentionShape:
-    """Find out how a model attends. Raises ConfigError for a missing key or a kind of layer that is not known here."""
+    """Read a model's attention layers. Raises ConfigError for a missing key or an unsupported kind of layer."""
     text = keys.config
     if not all(text.get("attn_type_list") or [1]):
         raise ConfigError(f"{keys.name}: attn_type_list says lightning attention, which is not known here")

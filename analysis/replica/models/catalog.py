@@ -1,4 +1,4 @@
-"""The catalogue of models and GPUs: data files with a source per row, and any config.json beside them."""
+"""The catalogue of models and GPUs: data files with a source per row, and models from any config.json."""
 
 from __future__ import annotations
 

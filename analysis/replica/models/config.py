@@ -1,4 +1,4 @@
-"""A Hugging Face `config.json` read as what serving needs: cache groups, parameters, attention work per token."""
+"""Reads from a Hugging Face `config.json` what serving needs: cache groups, parameters, attention work per token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one token and one sequence occupy in a KV cache, by kind of attention, and how GPUs share it.
+"""The bytes of one token and one sequence in a KV cache, by kind of attention, and how GPUs share them.
 
 Formulas: GQA stores K and V for every KV head; MLA one latent (rank + rope) that all heads share; an indexer one key
 per layer; a window at most its width; linear attention a constant state per sequence; compressed attention one row per
@@ -34,7 +34,7 @@ INDEX_FP8_ROW_EXTRA_BYTES = 4
 
 @dataclass(frozen=True)
 class CacheGroup:
-    """Layers that cache alike.
+    """A group of layers with the same cache layout.
 
     Attributes:
         kind: one of KINDS.

@@ -1,1 +1,1 @@
-"""Policies of this project that choose by what replicas hold of the prompt."""
+"""Tracetower's own policies that choose by how much of the prompt each replica holds."""

@@ -1,1 +1,1 @@
-"""Policies of other projects, as their code has them."""
+"""Policies of other projects, as implemented in their code."""
