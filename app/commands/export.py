@@ -34,7 +34,7 @@ from app.commands.shell.types import Size
 @where_option
 @block_size_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the draw of --sessions.")
-@click.option("--list", "list_all", is_flag=True, help="List the targets with a line each.")
+@click.option("--list", "list_all", is_flag=True, help="List the targets, one per line.")
 @json_option
 def export_command(
     dataset: str | None, target: str | None, output: str | None, block_size: int | None, list_all: bool, as_json: bool,

@@ -38,9 +38,9 @@ def nothing_left(where: tuple[tuple[str, str], ...], window: str) -> None:
 def suggest_arrivals() -> None:
     """Explain why sessions need an arrival model here, and offer one."""
     st.info(
-        "**When do these sessions start?** The files only say how much time passes inside a session, so all of them "
-        "would start at once. How long a prefix stays in a cache of finite size, and how old it is when it is "
-        "asked for again, depends on what arrives in between. Choose how sessions arrive; nothing is assumed for you.",
+        "**When do these sessions start?** The files give times only inside a session, so all sessions would start at "
+        "once. How long a prefix stays in a finite cache, and how old it is at its next use, depends on what arrives in "
+        "between. Choose how sessions arrive; nothing is assumed for you.",
         icon=":material/schedule:",
     )
     with st.container(horizontal=True):

@@ -30,7 +30,7 @@ def server_folder() -> Path:
     # only a locked folder gets the name that `clear_dead` looks for
     named = folder.rename(folder.with_name(PREFIX + secrets.token_hex(8)))
     atexit.register(shutil.rmtree, named, ignore_errors=True)
-    tempfile.tempdir = str(named)  # whatever this process puts aside goes with it
+    tempfile.tempdir = str(named)  # temporary files of this process are deleted with this folder
     return named
 
 

@@ -53,7 +53,7 @@ def profile_command(
 
 
 def _figures(group: dict[str, Any]) -> list[dict[str, Any]]:
-    """The quantities of a group, a row each."""
+    """The quantities of a group, one row per quantity."""
     named = {
         "input_tokens": group["input_tokens"],
         "new_tokens_per_turn": group["new_tokens_per_turn"],

@@ -21,4 +21,6 @@ def load_profile(path: str) -> dict[str, Any]:
     except OSError as error:
         raise BadData(f"{path} cannot be read: {error.strerror}") from None
     except BadProfile as error:
-        raise BadData(f"{path} is no profile: {error}. Make one with: tracetower profile DATASET -o {path}") from None
+        raise BadData(
+            f"{path} is not a profile: {error}. Make one with: tracetower profile DATASET -o {path}"
+        ) from None

@@ -80,7 +80,7 @@ def emit_frame(frame: pl.DataFrame) -> None:
 
 
 def emit_figures(title: str, figures: dict[str, Any]) -> None:
-    """Named figures, one a line."""
+    """Named figures, one per line."""
     say(title)
     width = max((len(n) for n in figures), default=0)
     for name, value in figures.items():

@@ -34,7 +34,7 @@ def show(receipt: dict[str, Any]) -> None:
          "Lines or entries that could not be used, listed below.",
          f"{formats.count(receipt['failed_attempts'])} failed attempts"),
         ("Files read", formats.count(files["read"]),
-         "A file is skipped if its content is already in, or it is no trace.",
+         "A file is skipped if the dataset has its content already, or if it is not a trace.",
          f"{formats.count(files['skipped'])} skipped, {formats.count(files['failed'])} failed"),
     ]  # fmt: skip
     for start in (0, 3):

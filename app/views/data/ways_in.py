@@ -67,7 +67,7 @@ def read_again(name: str, way: reading.Again) -> None:
 
 
 def can_read_again(name: str) -> bool:
-    """Whether the inputs of `name` are still at hand."""
+    """Whether the inputs of `name` still exist."""
     return name in st.session_state.get("read_from", {})
 
 

@@ -37,13 +37,13 @@ SERVICE_HELP = (
 )
 SEEDS_HELP = "Replays of policies that draw random numbers; with several, means with 95 % intervals."
 EVENTS_HELP = (
-    "One a line, AT in seconds from the first arrival. scale:AT:N (to N replicas), lose:AT (the busiest fails), "
+    "One per line, AT in seconds from the first arrival. scale:AT:N (to N replicas), lose:AT (the busiest fails), "
     "hot:AT:SESSION (all its remaining requests at once; sessions are numbered from 0)."
 )
 
 
 class Refused(ValueError):
-    """What was asked for makes no sense; the message says why and what to write instead."""
+    """The settings are invalid; the message says why and what to enter instead."""
 
 
 class Settings(NamedTuple):
@@ -143,7 +143,7 @@ def form(durations_known: bool) -> Settings | None:
             a, b = st.columns(2)
             params = a.text_area(
                 "Parameters of policies", key="fleet-params", placeholder="c=1.25\nbudget=0.02", max_chars=2000,
-                help="NAME=VALUE, one a line; each policy takes those that are its own.", persist_state="session",
+                help="NAME=VALUE, one per line; each policy uses its own parameters.", persist_state="session",
             )  # fmt: skip
             events = b.text_area(
                 "Events", key="fleet-events", placeholder="scale:3600:6\nlose:7200", help=EVENTS_HELP, max_chars=2000,
@@ -176,8 +176,8 @@ def cells(settings: Settings, routed: Routed) -> list[Cell]:
     """Every combination that the form asks for.
 
     Raises:
-        Refused: what cannot be read, makes no sense, or is more than a page should run.
-        analysis.store.question.BadQuestion: a policy's parameter or an event that makes no sense.
+        Refused: the settings cannot be read, are invalid, or are more than a page should run.
+        analysis.store.question.BadQuestion: an invalid parameter of a policy, or an invalid event.
     """
     from analysis.fleet import settings as fleet
     from analysis.fleet.grid import alike

@@ -27,7 +27,7 @@ class Run(NamedTuple):
 
     @property
     def rows(self) -> list[dict[str, object]]:
-        """Figures by cell, with the seed that was asked for."""
+        """Figures by cell, with the requested seed."""
         return [{**ran.figures, "seed": cell.seed} for cell, ran in zip(self.cells, self.ran, strict=True)]
 
 
@@ -44,7 +44,7 @@ def routed_of(asked: Asked) -> Routed:
 
 
 def run(asked: Asked, routed: Routed, settings: choices.Settings) -> Run:
-    """Replay what was asked for and is not known yet.
+    """Replay the requested cells whose figures are not known yet.
 
     Raises:
         ValueError: what the form's reading or the replay refuses.

@@ -1,4 +1,4 @@
-"""The table of a fleet: a policy a row, hit rate and load side by side, and why a figure is unknown."""
+"""The table of a fleet: one row per policy, with hit rate and load, and why a figure is unknown."""
 
 from __future__ import annotations
 

@@ -56,7 +56,8 @@ KV_ONLY = ("--gpu-bytes", "--weights-bytes", "--utilization", "--reserve-bytes")
 
 
 def choose() -> Chosen | None:
-    """Draw the controls and return what they say; None, with the reason on the page, where it is no replica."""
+    """Draw the controls and return the replica they describe; None, with the reason on the page, if it is
+    impossible."""
     from analysis.replica.kv_budget import Replica, kv_budget
     from analysis.replica.models.catalog import gpu_names, load_gpu, model_names
     from analysis.replica.models.kv_layout import Sharding

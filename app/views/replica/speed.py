@@ -84,7 +84,7 @@ def _load(chosen: Chosen, asked: question.Asked | None, workload: Workload | Non
     one, two, three = st.columns(3)
     accept = one.number_input(
         "Accept length", 1.0, 64.0, 1.0, 0.1, key="accept", persist_state="session",
-        help="Tokens gained a verification, the target's own included; 1 is no speculation. Measured per kind of "
+        help="Tokens gained per verification, including the target's own; 1 is no speculation. Measured per kind of "
         "content: code "
         "accepts about twice as many as prose, and a mix is the harmonic mean.",
     )  # fmt: skip

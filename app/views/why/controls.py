@@ -77,7 +77,7 @@ def _fleet(asked: Asked) -> tuple[int | None, str | None, str]:
             disabled=asked.unanchored or untimed,
         )  # fmt: skip
         if untimed:
-            right.caption("This trace tells no durations, so no prompt is known to be in flight.")
+            right.caption("This trace has no durations, so no prompt is known to be in flight.")
     return replicas, None if replicas is None else policy, "arrival" if untimed else insert
 
 

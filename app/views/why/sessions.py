@@ -29,10 +29,10 @@ COLUMNS = {
 """Remedy -> heading of the tokens that it would bring back."""
 
 MEANS = (
-    "Shared tokens that missed are lost in the cache asked for above, or in the provider's (what it reports against "
-    "what was achievable). Each counts once: of the two, the larger loss of a request. Beside that, what the "
-    "session's last prompt held after the place where the next one departs from all before it: a history to keep as it "
-    "was sent, or a prompt to go on from (forks and rewinds)."
+    "Shared tokens that missed are lost in the cache chosen above, or in the provider's (achievable minus reported). "
+    "Each token counts once: for each request the larger of the two losses. Added to that are the tokens of the "
+    "session's last prompt after the place where the next prompt differs from all earlier ones: a history to keep as "
+    "it was sent, or a prompt to continue from (forks and rewinds)."
 )
 
 
@@ -51,7 +51,7 @@ def sessions(asked: Asked, found: Misses, flags: list[str]) -> None:
     if not totals:
         st.info("Nothing is lost that a session, a cache or the provider could bring back.", icon=":material/check:")
         return
-    st.caption("What would bring back how many tokens, in the cache asked for above and as the provider reports.")
+    st.caption("Tokens that each remedy would bring back, in the cache chosen above and in the provider's.")
     table(
         [{**row, "name": SHORT[row["remedy"]]} for row in totals],
         [
@@ -86,7 +86,7 @@ def sessions(asked: Asked, found: Misses, flags: list[str]) -> None:
             Column("session_id", "Session", str), Column("input", "From"), Column("trajectory_type", "Type"),
             Column("requests", "Requests", formats.count),
             Column("lost_tokens", "Tokens lost", formats.tokens), Column("what", "Most comes back by"),
-            Column("hit_rate", "Hit rate", formats.rate, "In the cache asked for above."),
+            Column("hit_rate", "Hit rate", formats.rate, "In the cache chosen above."),
             Column("reported_rate", "Reported", formats.rate, "What the provider reports, of the same prompts."),
             *(Column(name, COLUMNS[name], formats.tokens, f"Tokens: {REMEDIES[name]}.") for name in present),
         ], "Sessions by tokens lost",

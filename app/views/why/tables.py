@@ -140,7 +140,7 @@ def what_ifs(asked: Asked, found: Misses) -> None:
         lambda: what_if_intervals(warehouse, question, found, what_if_table(warehouse, question, found)),
     )  # fmt: skip
     st.subheader("What would change the ceiling", anchor=False)
-    st.caption("Of an unbounded cache. 95 % intervals where the hits of each session are at hand, else a dash.")
+    st.caption("Of an unbounded cache. 95 % intervals if the hits of each session are known, else a dash.")
     rows = [
         {
             **row,

@@ -114,10 +114,10 @@ def _rates(asked: question.Asked, axis: str, found: Misses, kept: list[str]) -> 
 
 
 def _by_request(asked: question.Asked, flags: list[str], found: Misses) -> None:
-    """A row a request, to take away; made when it is asked for."""
+    """A table with one row per request, for download; computed on request."""
     from analysis.why.request_misses import request_misses
 
-    st.caption("The causes of every request, a row each, summing to its prompt:")
+    st.caption("The causes of every request, one row per request; they sum to its prompt:")
     figures.downloads(
         "requests",
         lambda: request_misses(asked.desk.warehouse, asked.question, found),

@@ -52,7 +52,7 @@ def _named(part: str, colours: dict[str, str], title: str | None = None, columns
 def _across(
     frame: pl.DataFrame, group: alt.Y, length: alt.X, colour: alt.Color, order: Any, tips: Tips, band: float = 0.62
 ) -> Any:
-    """Bars across, a group a row, stacked by part."""
+    """Horizontal bars, one per group, stacked by part."""
     rows, tooltip = tipped(frame, tips)
     bars = alt.Chart(rows).mark_bar(height={"band": band})
     return bars.encode(y=group, x=length, color=colour, order=order, tooltip=tooltip)
