@@ -146,7 +146,7 @@ def _trust(asked: question.Asked, rates: dict[str, Any]) -> None:
         )
     if asked.unanchored:
         notes.append(
-            "**Relative times**: only times inside a session are known. Figures that depend on order across sessions are "
+            "**Relative times**: only times inside a session are known. What depends on order across sessions is "
             f"shown as {formats.UNKNOWN} until arrivals are chosen on the left; the ceiling does not depend on them."
         )
     if notes:

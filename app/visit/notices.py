@@ -39,8 +39,8 @@ def suggest_arrivals() -> None:
     """Explain why sessions need an arrival model here, and offer one."""
     st.info(
         "**When do these sessions start?** The files give times only inside a session, so all sessions would start at "
-        "once. How long a prefix stays in a finite cache, and how old it is at its next use, depends on what arrives in "
-        "between. Choose how sessions arrive; nothing is assumed for you.",
+        "once. How long a prefix stays in a finite cache, and how old it is at its next use, depends on what arrives "
+        "in between. Choose how sessions arrive; nothing is assumed for you.",
         icon=":material/schedule:",
     )
     with st.container(horizontal=True):
