@@ -130,8 +130,7 @@ class SessionMaker:
         return scale * np.interp(place, levels, whole)
 
     def _pinned_starts(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Start times with these distances. Every `PINNED`th session starts when the same share had in the profiled
-        trace."""
+        """Start times with these distances; every `PINNED`th one is set to its time in the profiled trace."""
         first = self.mains + np.arange(steps.size)
         at = np.cumsum(steps)
         place = np.empty(steps.size)
@@ -191,8 +190,7 @@ class SessionMaker:
                 score[here] = together * by + (1 - together**2) ** 0.5 * score[here]
 
     def _turns(self, batch: _Batch) -> NDArray[np.int64]:
-        """Number of turns of each session; if its stratum lists gaps one by one, the number that its chosen example
-        has."""
+        """Number of turns per session; if its stratum lists gaps one by one, that of the chosen example."""
         turns = self._drawn(batch.stratum, "turns")
         listed = self.grids.wait_count[batch.stratum]
         at = self.grids.wait_from[batch.stratum] + (batch.first_draw * listed).astype(np.int64)
