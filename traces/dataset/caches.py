@@ -1,6 +1,6 @@
-"""What is computed from a dataset and kept beside it: one store, whose keys hold every parameter exactly.
+"""Stores results computed from a dataset beside it. The keys contain every parameter exactly.
 
-All of it may be deleted at any time. A folder of the store is named by a seal over the tables' digest, this release and
+The store may be deleted at any time. A folder of the store is named by a seal over the tables' digest, this release and
 this machine's secret, so results of other content, of another release or sent along by someone else are never found.
 """
 

@@ -1,4 +1,5 @@
-"""That a dataset's tables were checked: kept in its cache/ under this machine's seal, so that it is done once."""
+"""A record that a dataset's tables were checked, stored in its cache/ under this machine's seal: they are checked
+once."""
 
 from __future__ import annotations
 

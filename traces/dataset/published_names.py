@@ -1,4 +1,4 @@
-"""Which names of a dataset may leave the machine as they are, and what stands for the others."""
+"""Which names of a dataset may leave the machine unchanged, and the pseudonyms for the others."""
 
 from __future__ import annotations
 

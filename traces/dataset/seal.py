@@ -1,4 +1,5 @@
-"""A secret of this user on this machine: what it seals in a dataset's cache/ was written here, not sent along."""
+"""A secret of this user on this machine. It seals files in a dataset's cache/, which shows that they were written
+here."""
 
 from __future__ import annotations
 

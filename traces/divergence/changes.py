@@ -1,4 +1,4 @@
-"""A change between two prompts: its two sides, and what tests need to know of them more than once."""
+"""A change between two prompts: its two sides, and properties of them that several tests use."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MODELS = ("assistant", "tool_result", "reasoning")
 
 @dataclass(frozen=True)
 class Change:
-    """Two sides of a place where prompts part, and what tests ask of them more than once."""
+    """The two sides of a place where prompts differ, and properties of them that several tests use."""
 
     before: Side
     after: Side
@@ -40,7 +40,7 @@ class Change:
 
     @cached_property
     def windows(self) -> tuple[str, str]:
-        """What both texts begin with from the change on."""
+        """The common beginning of both texts, from the change on."""
         return self.before.ahead[:WINDOW_CHARS], self.after.ahead[:WINDOW_CHARS]
 
     @cached_property
@@ -75,28 +75,28 @@ class Change:
 
     @cached_property
     def one_sided(self) -> bool:
-        """Whether text was only put in, or only taken out."""
+        """Whether text was only inserted, or only removed."""
         return self.found.low in (self.found.high_before, self.found.high_after)
 
     @cached_property
     def side(self) -> Side:
-        """The side that has the text which the other lacks."""
+        """The side with the text that the other side lacks."""
         return self.after if self.found.changed[1] else self.before
 
     @cached_property
     def extra(self) -> str:
-        """The text that one side has and the other lacks."""
+        """The text that only one side has."""
         gone, new = self.found.changed
         return new or gone
 
     @cached_property
     def alone(self) -> bool:
-        """Whether it is all that changed there, with nothing alike around it."""
+        """Whether the whole text there changed, with no equal text around it."""
         return self.extra == (self.side.text or "")
 
     @cached_property
     def label(self) -> str:
-        """What stands before it on its lines."""
+        """The text before it on its lines."""
         return "" if self.alone else self.found.label
 
     @cached_property
@@ -127,7 +127,7 @@ class Change:
 
     @cached_property
     def cleared(self) -> bool:
-        """Whether a note that something was left out stands in the place of a text."""
+        """Whether a note that something was left out replaces a text."""
         gone, new = self.first_line.changed
         image = notes.IMAGE.search(self.before.line) or notes.IMAGE.search(self.after.line)
         return not image and bool(CLEARED.search(new)) and not CLEARED.search(gone)

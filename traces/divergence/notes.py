@@ -102,7 +102,7 @@ _SECTION = re.compile(
     r"|where (?:things|we|it) (?:stand|stands|are))\b[^\n:]{0,30}(?::|[^\w\n]{0,8}$)",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A heading of what a summary tells: the goal, what is done, what comes next."""
+"""A heading that summaries use: the goal, what is done, what comes next."""
 
 _SUMMARY_TAG = re.compile(r"think|reason|thought|summary|snapshot|recap|image|screenshot", re.IGNORECASE)
 
@@ -145,7 +145,7 @@ def is_reminder(text: str) -> bool:
 def in_reminder(role: str, head: str, line: str, changed: tuple[str, str]) -> bool:
     """Whether a change lies in a reminder: within its tag, under its headline, or in the lines of a task list.
 
-    A model reminds nobody, and what a tool returns may be about tasks and notes: there a tag has to tell.
+    Models write no reminders, and the output of a tool may be about tasks and notes: in these only a tag counts.
     """
     if role in ("assistant", "reasoning"):
         return False
@@ -263,9 +263,9 @@ LAYOUT_CHARS = 8
 
 
 def same_but_layout(a: str, b: str, ends: bool = False, least: int = LAYOUT_CHARS) -> bool:
-    """Whether two texts part by whitespace, escapes or the order of keys only; all other characters are alike.
+    """Whether two texts differ only in whitespace, escapes or the order of keys.
 
-    `ends`: `a` is over, and `b` may continue. `least`: characters besides whitespace that have to be alike there.
+    `ends`: `a` ends, and `b` may continue. `least`: characters besides whitespace that have to be equal.
     """
     if a == b:
         return False

@@ -1,4 +1,4 @@
-"""The two sides of a place where prompts part, and what became of the messages there."""
+"""The two sides of a place where prompts differ, and what happened to the messages there."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ MOST_LINES = 16
 """Lines of either text that a change may span."""
 
 LEAST_ALIKE_CHARS = 64
-"""This many characters alike are no chance."""
+"""This many equal characters are not equal by chance."""
 
 
 class Side(NamedTuple):
-    """One prompt at the place where two part.
+    """One prompt at the place where two prompts differ.
 
     Attributes:
         role: of what stands there; of what changed, where anything did on this side.
@@ -53,7 +53,7 @@ class Side(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """How two prompts differ, whatever they say.
+    """How two prompts differ, independent of their text.
 
     Attributes:
         resumed: they are alike after the changed lines, as far as the earlier one goes.
@@ -132,7 +132,7 @@ def _cut(side: Side, start: int, lines: list[str], count: int) -> Side:
 def shape_of(
     q: Units, k: Units, at: int, span: Span, tail_q: int, tail_k: int, words: Vocabulary | None, compaction: bool
 ) -> Shape:
-    """What became of the messages at the place where two prompts part."""
+    """What happened to the messages at the place where two prompts differ."""
     # little that is alike may be what every message has around it, unless one of the two ends with it, or as before
     strong = span.alike >= 4 * span.least  # so much is no chance
     over = span.cut_q + span.alike + 1 >= len(q.id)

@@ -1,8 +1,8 @@
-"""Where the consecutive prompts of a session part: found while their units are at hand, stored as lengths and a kind.
+"""Where consecutive prompts of a session differ: found during an ingest, stored as lengths and a kind of change.
 
-A *line* is what a change replaces: of text the line in which two prompts part (or the whole part of a message, where
-its text is not known), of hash traces a native block. After the changed lines prompts often are alike: how far is
-kept too, so that what a change costs can be recomputed without any text.
+A *line* is what a change replaces: in text, the line in which two prompts differ (or the whole part of a message if its
+text is not known); in hash traces, a native block. After the changed lines prompts are often equal again. The table
+stores how far, so that the cost of a change can be recomputed without any text.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class Vocabulary:
         return b"".join([self.tokens[unit] for unit in units.tolist()]).decode("utf-8", "replace")
 
     def grew(self, q: Units, k: Units, at: int) -> bool:
-        """Whether the text of q behind `at` is what the text of k begins with there."""
+        """Whether the text of k at `at` begins with the text of q after `at`."""
         if not (q.explicit[at:].all() and k.explicit[at : at + MERGED_TOKENS + 1].all()):
             return False
         rest, more = q.id[at:], k.id[at : at + MERGED_TOKENS + 1]
@@ -244,7 +244,7 @@ def _first(ends: NDArray[np.bool_], line: int, at: int) -> int:
 
 
 def _cuts(units: Units, ends: NDArray[np.bool_], framed: int, line: int, at: int, native: int) -> NDArray[np.int64]:
-    """Where lines end that a change may reach to: not at all, before its message's frame or after it; at the place
+    """How far a change may extend: nowhere, up to the frame of its message or past it; at the place
     where prompts part, if a line ends right there; after the next lines; after the next messages."""
     window = ends[at : at + 16 * LOOK_BACK_TOKENS]
     found = at + np.flatnonzero(window)

@@ -1,4 +1,4 @@
-"""Values that change within a line: times, places, identifiers. Where two texts differ, and what that is."""
+"""Values that change within a line: times, places, identifiers. Where two texts differ, and the kind of that value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _JOINED = re.compile(r"[0-9A-Za-z_:./\\@+~%=-]")
 
 
 class Difference(NamedTuple):
-    """Two texts that are alike but for a stretch: `low` to `high_before`, and `low` to `high_after`."""
+    """Two texts that are equal except for a stretch: `low` to `high_before`, and `low` to `high_after`."""
 
     before: str
     after: str
@@ -29,7 +29,7 @@ class Difference(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What stands before the stretch, alike in both."""
+        """The text before the stretch, equal in both."""
         return self.before[: self.low]
 
     @property

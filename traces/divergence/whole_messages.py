@@ -1,4 +1,4 @@
-"""Tests of what became of whole messages; tests of changed lines are in `kinds`."""
+"""Tests of what happened to whole messages; tests of changed lines are in `kinds`."""
 
 from __future__ import annotations
 

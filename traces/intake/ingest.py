@@ -65,7 +65,7 @@ def ingest(
         OSError: where the dataset cannot be written; it is then what it was before.
         NothingUsable: if no request could be read and the dataset would be empty; nothing is written.
         traces.intake.registry.UnknownFormat, ValueError: for options that name nothing.
-        traces.dataset.layout.NotADataset: if `dataset` is a folder that is no dataset.
+        traces.dataset.layout.NotADataset: if `dataset` is a folder but not a dataset.
     """
     if dataset is None:
         return _ingest(inputs, None, _Ingest(options or Options(), watch, executor))

@@ -1,4 +1,4 @@
-"""What an ingest knows of files: contents that the dataset has, beginnings of longer files, and who reads whom.
+"""What an ingest knows about files: contents in the dataset, beginnings of longer files, and files read with others.
 
 A file is known by its content, unpacked: name, container and order do not matter. To see whether a file continues
 another one, only files whose first bytes are the same are compared, by one pass over the longer file's beginning.

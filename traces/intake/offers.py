@@ -1,4 +1,4 @@
-"""An input offered to one format after the other, until one finds a request in it; records on their way, looked at."""
+"""Offers an input to one format after the other until one finds a request in it; checks records on their way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets among the inputs: opened as what they are, and never read as traces."""
+"""Datasets among the inputs: opened as datasets, and never read as traces."""
 
 from __future__ import annotations
 

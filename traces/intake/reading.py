@@ -81,7 +81,7 @@ class LazyTokenizer:
 
 
 def context_of(options: Options, tokenizer: Any, digest: KeyedDigest, texts: KeptTexts | None = None) -> Context:
-    """What readers get."""
+    """The context of a reader."""
     return Context(
         tokenizer=tokenizer,
         digest=digest,

@@ -1,4 +1,4 @@
-"""The receipt: what became of every file and record."""
+"""The receipt: the result of every file and record."""
 
 from __future__ import annotations
 

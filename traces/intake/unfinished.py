@@ -1,4 +1,5 @@
-"""What a killed ingest left beside its dataset, so that the next one of the same inputs and options continues it."""
+"""The state that a killed ingest leaves beside its dataset; the next ingest of the same inputs and options continues
+it."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def to_seconds(value: object, unit: str) -> float | None:
     """`value` in `unit` as seconds; None stays None.
 
     Raises:
-        ValueError: for what is no finite number, or for a time that is absurdly far away.
+        ValueError: the value is not a finite number, or the time is after the year 9999.
     """
     if value is None:
         return None

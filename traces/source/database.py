@@ -1,4 +1,5 @@
-"""SQLite databases of other people: real tables only, with limits on time and length, and never a write beside them.
+"""SQLite databases from elsewhere: reads only real tables, with limits on time and length, and never writes beside
+them.
 
 A database whose write-ahead log holds anything is copied together with it, because only SQLite itself can merge the two
 and it writes while it does.

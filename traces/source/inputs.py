@@ -1,4 +1,4 @@
-"""What the user named, as sources: files, folders, zips, pipes and stdin. What is not read is named with its reason."""
+"""The user's inputs as sources: files, folders, zips, pipes and stdin. Each input that is not read gets a reason."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import orjson
 from traces.source.limits import MAX_JSON_MEMORY_BYTES
 
 _CHECKED_BYTES = 8 << 20
-"""Shorter texts take little memory whatever they hold."""
+"""Texts shorter than this take little memory with any content."""
 _BYTES_OF = ((b"{", 240), (b"[", 90), (b",", 60))
 """What a dict, a list and one more element cost as Python objects (CPython 3.11, rounded up)."""
 

@@ -1,4 +1,4 @@
-"""What a dataset keeps in private/ so that the next ingest can continue it, and the builder made of that."""
+"""The files in private/ with which the next ingest can continue a dataset, and the builder made from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A dataset while it is built: records in, tables out. Holds the tree, the columns and what appending needs."""
+"""A dataset while it is built: takes records and makes tables. Holds the tree, the columns and the state for
+appending."""
 
 from __future__ import annotations
 
