@@ -244,8 +244,8 @@ def _first(ends: NDArray[np.bool_], line: int, at: int) -> int:
 
 
 def _cuts(units: Units, ends: NDArray[np.bool_], framed: int, line: int, at: int, native: int) -> NDArray[np.int64]:
-    """How far a change may extend: nowhere, up to the frame of its message or past it; at the place
-    where prompts part, if a line ends right there; after the next lines; after the next messages."""
+    """The places up to which a change may extend: nowhere, the frame of its message, the line before it; the place
+    where the prompts differ, if a line ends there; the ends of the next lines, and of the next messages."""
     window = ends[at : at + 16 * LOOK_BACK_TOKENS]
     found = at + np.flatnonzero(window)
     cuts = {framed, line, *(found[:MOST_LINES] + 1).tolist()}
