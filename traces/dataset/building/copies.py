@@ -5,9 +5,11 @@ Three rules make records one call, the surest first.
 - *Id.* The reader names the call (`Request.dedupe_key`): equal names are one call.
 - *Content and position.* An input whose records are, from the first to its last, the first records of another input is
   an earlier state of it, or the same in another container; the longer one counts (`successions`).
+  So are the records of one session that begin the session of the same name in another input.
 - *Fingerprint.* Transcripts of several files that hold a call at the same wall time, with the same counts, after the
-  same text and with the same answer, hold copies of it: a fork or resume re-issued its ids. Two such records of one
-  file are two calls, so the n-th of one file is paired with the n-th of the other.
+  same text and with the same answer, hold copies of it: a fork or resume re-issued its ids. So do other records that
+  have no id, in sessions of the same name or in none. Two such records of one file are two calls, so the n-th of one
+  file is paired with the n-th of the other.
 
 The most complete record owns the call, so a message that one ingest met cut off is replaced by its complete form.
 """
@@ -23,6 +25,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from traces.dataset.building.request_rows import Input
+from traces.dataset.building.successions import repeated_sessions
 
 _SAME_CALL = ["arrival_us", "content", "input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens"]
 _TRANSCRIPTS = ("no_head", "structure")
@@ -69,25 +72,27 @@ class Owners(NamedTuple):
     by_fingerprint: int
 
 
-def owners(copies: Copies, rows: pl.DataFrame, inputs: list[Input], started_us: list[int | None]) -> Owners:
+def owners(copies: Copies, rows: pl.DataFrame, inputs: list[Input], sessions: list[dict[str, Any]]) -> Owners:
     """Choose the one row that counts of each call.
 
     Args:
         copies: the rows that name their call.
         rows: every request (traces.dataset.building.builder.Builder.all_rows).
         inputs: the inputs that `input_label` names.
-        started_us: when each session started, by session id.
+        sessions: by session id, `own` (digest of its name) and `started_at_us`, as far as known.
 
     Returns:
         A flag per row, and for each session that logged calls again which belong to another: that session.
     """
     owner = np.ones(rows.height, dtype=bool)
     names = {i.label: (i.name, i.digest) for i in inputs}
-    lost = [*_by_id(copies, rows, names, owner), *_by_fingerprint(rows, names, started_us, owner)]
-    sessions = rows["session_id"]
+    lost = _by_id(copies, rows, names, owner)
+    lost += _by_place_in_session(rows, inputs, sessions, owner)
+    lost += _by_fingerprint(rows, names, sessions, owner, copies.columns()[0])
+    session_ids = rows["session_id"]
     forks: dict[int, int] = {}
     for copy, original, _ in lost:
-        here, there = sessions[copy], sessions[original]
+        here, there = session_ids[copy], session_ids[original]
         if here is not None and there is not None and here != there:
             forks.setdefault(here, there)
     return Owners(owner, forks, sum(seen for _, _, seen in lost))
@@ -134,20 +139,43 @@ def _comparable(rank: Any) -> tuple[Any, ...]:
     return tuple((2, "") if r is None else (1, r) if isinstance(r, str) else (0, r) for r in rank)
 
 
+def _by_place_in_session(
+    rows: pl.DataFrame, inputs: list[Input], sessions: list[dict[str, Any]], owner: NDArray[np.bool_]
+) -> list[tuple[int, int, bool]]:
+    """Clear `owner` of records that are the beginning of the same session in another input."""
+    places = np.flatnonzero(owner)
+    repeated = repeated_sessions(rows.filter(pl.Series(owner)), inputs, sessions)
+    lost = [(int(places[copy]), int(places[original]), False) for copy, original in repeated]
+    for copy, _, _ in lost:
+        owner[copy] = False
+    return lost
+
+
 def _by_fingerprint(
-    rows: pl.DataFrame, names: dict[str, tuple[str, str]], started_us: list[int | None], owner: NDArray[np.bool_]
+    rows: pl.DataFrame,
+    names: dict[str, tuple[str, str]],
+    known: list[dict[str, Any]],
+    owner: NDArray[np.bool_],
+    with_id: NDArray[np.int64],
 ) -> list[tuple[int, int, bool]]:
     """Clear `owner` of copies by time, counts and text: the session that started first keeps the call."""
-    transcript = pl.col("prompt_completeness").is_in(_TRANSCRIPTS) & pl.col("wall") & (pl.col("content") != 0)
+    started_us = [s.get("started_at_us") for s in known]
+    transcript = pl.col("prompt_completeness").is_in(_TRANSCRIPTS) & (pl.col("content") != 0)
+    told_apart = (pl.col("content") != 0) | pl.col("session_id").is_not_null()
+    without_id = told_apart & ~pl.col("request_id").is_in(with_id)
     eligible = rows.with_row_index("place").filter(
-        pl.Series(owner) & transcript & pl.col("arrival_us").is_not_null() & pl.col("output_tokens").is_not_null()
-    )
+        pl.Series(owner) & (transcript | without_id) & pl.col("wall") & pl.col("arrival_us").is_not_null()
+        & pl.col("output_tokens").is_not_null()
+    )  # fmt: skip
     if eligible.height < 2 or not eligible.select("arrival_us", "content").is_duplicated().any():
         return []
-    eligible = eligible.with_columns(nth=pl.int_range(pl.len()).over("input_label", *_SAME_CALL))
-    groups = (
-        eligible.group_by("nth", *_SAME_CALL, maintain_order=True).agg("place").filter(pl.col("place").list.len() > 1)
+    own = pl.Series([s.get("own") for s in known], dtype=pl.UInt64)
+    session = pl.when(~transcript).then(own.gather(eligible["session_id"]))
+    eligible = eligible.with_columns(of=session).with_columns(
+        nth=pl.int_range(pl.len()).over("input_label", "of", *_SAME_CALL)
     )
+    same = ["nth", "of", *_SAME_CALL]
+    groups = eligible.group_by(same, maintain_order=True).agg("place").filter(pl.col("place").list.len() > 1)
     lost: list[tuple[int, int, bool]] = []
     for (places,) in groups.select("place").iter_rows():
         sessions = rows["session_id"][places].to_list()

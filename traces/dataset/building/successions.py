@@ -17,8 +17,7 @@ from traces.dataset.building.request_rows import Input
 from traces.tree.compiled import njit
 from traces.tree.nodes import mix
 
-_HASHED = [
-    "arrival_us",
+_COUNTS = [
     "input_tokens",
     "cache_read_tokens",
     "cache_write_tokens",
@@ -28,17 +27,21 @@ _HASHED = [
 
 
 class _Run(NamedTuple):
-    """The rows of one input: its label, first row, row count, first session and whether its records are evidence."""
+    """Consecutive rows of one input: its label, name and digest, their count, what another run must be equal in to
+    continue it, and whether its records are evidence."""
 
     label: str
+    name: tuple[str, str]
     first: int
     rows: int
-    session: int | None
+    kin: Any
     evidence: bool
 
 
 def successions(rows: pl.DataFrame, inputs: list[Input], sessions: list[dict[str, Any]]) -> dict[str, str]:
     """Label of each input that another one continues -> label of that one (the longest).
+
+    Both must begin with a session of the same name, or both without one: equal sessions of two names are two.
 
     Args:
         rows: every request in reading order, with `content` (traces.tree.insertion.Content.call).
@@ -47,32 +50,60 @@ def successions(rows: pl.DataFrame, inputs: list[Input], sessions: list[dict[str
     """
     if rows.is_empty():
         return {}
-    label = rows["input_label"].rle_id().to_numpy()
-    first = np.flatnonzero(np.append(True, label[1:] != label[:-1]))
+    runs = _runs(rows, pl.col("input_label").rle_id(), inputs, sessions)
+    return {runs[short].label: runs[longer].label for short, longer in _continued(rows, runs).items()}
+
+
+def repeated_sessions(rows: pl.DataFrame, inputs: list[Input], sessions: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    """(place of a row, place of the row that it repeats) where an input holds the beginning of a session of another.
+
+    So a file a session and one file of all of them, or the same sessions in another order, are the same.
+    """
+    own = pl.DataFrame(
+        {"session_id": range(len(sessions)), "own": [s.get("own") for s in sessions]},
+        schema={"session_id": pl.Int64, "own": pl.UInt64},
+    )
+    run = ["input_label", "session_id"]
+    kin = rows.select(run).unique().join(own, on="session_id").filter(pl.col("own").is_duplicated())
+    if kin.is_empty():
+        return []
+    some = rows.with_row_index("place").join(kin, on=run, how="semi", maintain_order="left")
+    some = some.sort(run, maintain_order=True)
+    runs = _runs(some, pl.struct(run).rle_id(), inputs, sessions)
+    places = some["place"].to_numpy()
+    repeated: list[tuple[int, int]] = []
+    for short, longer in _continued(some, runs).items():
+        a, b = runs[short], runs[longer]
+        copies, originals = places[a.first : a.first + a.rows], places[b.first : b.first + a.rows]
+        repeated += zip(copies.tolist(), originals.tolist(), strict=True)
+    return repeated
+
+
+def _continued(rows: pl.DataFrame, runs: list[_Run]) -> dict[int, int]:
+    """Place of each run that is the beginning of a run of another input -> place of the longest such run."""
+    run_of = np.repeat(np.arange(len(runs)), [run.rows for run in runs])
+    first, counts = np.array([run.first for run in runs]), np.array([run.rows for run in runs])
     chain = np.empty(rows.height, np.uint64)
-    _chain(_record_digests(rows), label, chain)
-    counts = np.diff(np.append(first, rows.height))
+    _chain(_record_digests(rows, first, counts), run_of, chain)
     ends = chain[first + counts - 1]
     if np.unique(ends).size == ends.size and not np.isin(chain[_not_last(first, counts)], ends).any():
         return {}
-    runs = _runs(rows, first, counts)
-    names = {i.label: (i.name, i.digest) for i in inputs}
     by_end: dict[int, list[int]] = {}
     for at, end in enumerate(ends.tolist()):
         by_end.setdefault(end, []).append(at)
-    found: dict[str, str] = {}
-    longest: dict[str, int] = {}
+    longest: dict[int, int] = {}
     for row in np.flatnonzero(np.isin(chain, ends)).tolist():
-        longer = runs[label[row]]
+        place = int(run_of[row])
+        longer = runs[place]
         for at in by_end[int(chain[row])]:
             short = runs[at]
             if short.rows != row - longer.first + 1 or short.label == longer.label or not short.evidence:
                 continue
-            if short.rows == longer.rows and names[longer.label] > names[short.label]:
+            if short.kin != longer.kin or (short.rows == longer.rows and longer.name > short.name):
                 continue
-            if longer.rows > longest.get(short.label, 0) and _same_session(short, longer, sessions):
-                found[short.label], longest[short.label] = longer.label, longer.rows
-    return found
+            if at not in longest or longer.rows > runs[longest[at]].rows:
+                longest[at] = place
+    return longest
 
 
 def _not_last(first: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -81,27 +112,29 @@ def _not_last(first: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np
     return inside
 
 
-def _runs(rows: pl.DataFrame, first: NDArray[np.int64], counts: NDArray[np.int64]) -> list[_Run]:
+def _runs(rows: pl.DataFrame, by: pl.Expr, inputs: list[Input], sessions: list[dict[str, Any]]) -> list[_Run]:
+    """The rows of equal consecutive `by`, a run each; their kin is the name of their first session."""
+    run = rows.select(by).to_series().to_numpy()
+    first = np.flatnonzero(np.append(True, run[1:] != run[:-1]))
+    counts = np.diff(np.append(first, rows.height))
     timed = (pl.col("wall") | (pl.col("arrival_us") != 0)) & pl.col("arrival_us").is_not_null()
     evidence = rows.select(timed.fill_null(False) | (pl.col("content") != 0)).to_series().to_numpy()
     some = np.logical_or.reduceat(evidence, first).tolist()
-    labels, sessions = rows["input_label"].gather(first).to_list(), rows["session_id"].gather(first).to_list()
-    return [_Run(*values) for values in zip(labels, first.tolist(), counts.tolist(), sessions, some, strict=True)]
+    labels, keys = rows["input_label"].gather(first).to_list(), rows["session_id"].gather(first).to_list()
+    kin = [None if key is None else sessions[key].get("own") for key in keys]
+    names = {i.label: (i.name, i.digest) for i in inputs}
+    whose = [names[label] for label in labels]
+    return [_Run(*run) for run in zip(labels, whose, first.tolist(), counts.tolist(), kin, some, strict=True)]
 
 
-def _same_session(short: _Run, longer: _Run, sessions: list[dict[str, Any]]) -> bool:
-    """Whether both begin with a session of the same name, or both without one. Equal sessions of two names are two."""
-    if short.session is None or longer.session is None:
-        return short.session is longer.session
-    return sessions[short.session].get("own") == sessions[longer.session].get("own")
-
-
-def _record_digests(rows: pl.DataFrame) -> NDArray[np.uint64]:
-    """A digest per record of its time, counts and content."""
+def _record_digests(rows: pl.DataFrame, first: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """A digest per record of its time (from the run's first record where the clock's zero is unknown), counts, text."""
     digests = rows["content"].to_numpy().astype(np.uint64)
-    for name in _HASHED:
-        values = rows[name].fill_null(-1).to_numpy().astype(np.int64)
-        _mix_in(digests, values)
+    arrival = rows["arrival_us"].fill_null(-1).to_numpy().astype(np.int64)
+    zeros = np.where(rows["wall"].gather(first).fill_null(False).to_numpy(), 0, arrival[first])
+    _mix_in(digests, arrival - np.repeat(zeros, counts))
+    for name in _COUNTS:
+        _mix_in(digests, rows[name].fill_null(-1).to_numpy().astype(np.int64))
     return digests
 
 

@@ -41,9 +41,7 @@ def finish(builder: Builder) -> Finished:
     for label, successor in successions(_standing(builder, every), builder.inputs, builder.sessions).items():
         builder.succeed(label, successor)
     standing = _standing(builder, every)
-    owner, forks, by_fingerprint = owners(
-        builder.copies, standing, builder.inputs, [s.get("started_at_us") for s in builder.sessions]
-    )
+    owner, forks, by_fingerprint = owners(builder.copies, standing, builder.inputs, builder.sessions)
     rows, copies = standing.filter(pl.Series(owner)), standing.filter(pl.Series(~owner))
     replaced = builder.replaced + every.height - standing.height - _withdrawn(builder, every)
     order_of = input_order(builder.inputs)

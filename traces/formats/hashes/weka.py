@@ -64,7 +64,7 @@ def sniff(head: Head, name: str) -> float:
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield each session, its sub-agents and their requests, in file order."""
-    ordinal = 0
+    ordinal, ids = 0, set[str]()
     for number, data in source.lines():
         if data is None:
             yield Reject(number, "a session longer than 256 MiB")
@@ -75,14 +75,16 @@ def read(source: Source, context: Context) -> Iterator[Record]:
                 yield Reject(number, _reason(data, error))
                 continue
             del data  # a file of 100 MB is not held twice
-            ordinal = yield from _session(file, "" if number == 1 else f"{number}/", ordinal, context)
+            name = str(file.id) if isinstance(file.id, str | int) else ""
+            name = f"{number}/" if number > 1 and (not name or name in ids) else f"{name}/" if name else ""
+            ids.add(name.removesuffix("/"))
+            ordinal = yield from _session(file, name, ordinal, context)
 
 
 def _session(file: _File, name: str, ordinal: int, context: Context) -> Generator[Record, None, int]:
-    """Yield one session, whose keys start with `name`; return the ordinal of its last entry."""
+    """Yield one session, whose keys start with `name` (its id, else its place); return its last entry's ordinal."""
     block = file.block_size or context.block_tokens or DEFAULT_BLOCK_TOKENS
     scope = "dataset" if file.hash_id_scope == "global" else f"file#{name}" if name else "file"
-    name += f"{file.id}/" if isinstance(file.id, str | int) else ""
     main = f"{name}main"
     yield Session(main, role="main", head_tokens=_head(file.tool_tokens, file.system_tokens))
     agents, last = 0, None
