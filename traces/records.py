@@ -63,13 +63,15 @@ class Prompt(NamedTuple):
     """A prompt: `base`'s tokens, then `pieces`. completeness: full | no_head | structure.
 
     `lengths` says who counted the tokens: provider | tokenizer. Empty: the provider where its count is known and the
-    prompt is not full.
+    prompt is not full. `content`: a digest of the prompt and its answer where the reader knows them whole, however
+    much of them it tells by `base`; 0: the pieces are the content.
     """
 
     pieces: tuple[Piece, ...]
     base: Base | None = None
     completeness: str = "full"
     lengths: str = ""
+    content: int = 0
 
 
 class Blocks(NamedTuple):

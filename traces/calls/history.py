@@ -69,7 +69,7 @@ class History:
                 None.
         """
         exact = (total is None and not guess) or (bool(entries) and all(entry.exact for entry in entries))
-        places = self._walk(model, hidden, entries, exact)
+        places = _after(self._digest(f"{model}|{exact}|{0 if hidden is None else hidden.key}"), entries)
         start, kept = self._begin(places)
         base = None if start == 0 else kept
         length, whole = total, total or 0
@@ -89,18 +89,11 @@ class History:
         while len(self._places) > KNOWN_PLACES:
             self._places.popitem(last=False)
         answer = self._answer(places[-1] if places else 0, reply, output, not exact)
+        if places:
+            prompt = prompt._replace(content=([places[-1], *_after(places[-1], reply)])[-1])
         if hidden is not None:
             return LoggedCall(prompt._replace(completeness="no_head"), total, answer)
         return LoggedCall(prompt, length, answer)
-
-    def _walk(self, model: str | None, hidden: Piece | None, entries: Sequence[Entry], exact: bool) -> list[int]:
-        """A digest of everything up to the end of each entry."""
-        place = self._digest(f"{model}|{exact}|{0 if hidden is None else hidden.key}")
-        places = []
-        for entry in entries:
-            place = xxhash.xxh3_64_intdigest(place.to_bytes(8, "little") + entry.key.to_bytes(8, "little"))
-            places.append(place)
-        return places
 
     def _begin(self, places: Sequence[int]) -> tuple[int, _Place]:
         for count in range(len(places), 0, -1):
@@ -201,6 +194,15 @@ class History:
             while len(self._replies) > KNOWN_PLACES:
                 self._replies.popitem(last=False)
         return tuple(Piece(p.key, n, p.role) for p, n in zip(pieces, sizes, strict=True) if n > 0)
+
+
+def _after(place: int, entries: Sequence[Entry]) -> list[int]:
+    """A digest of everything up to the end of each entry, where `place` is that of what comes before."""
+    places = []
+    for entry in entries:
+        place = xxhash.xxh3_64_intdigest(place.to_bytes(8, "little") + entry.key.to_bytes(8, "little"))
+        places.append(place)
+    return places
 
 
 def _base(place: _Place | None) -> Base | None:

@@ -254,6 +254,9 @@ class Builder:
             self.tree.insert(batch, self.leaf, self.full, self.reply, self.content)
         if self._pieces:
             self.tree.insert(piece_batch(self._pieces), self.leaf, self.full, self.reply, self.content)
+            for piece_row in self._pieces:
+                if piece_row.prompt.content:
+                    self.content.call[piece_row.row] = piece_row.prompt.content
         self.requests.flush(bad)
         self._blocks, self._pieces = [], []
 
