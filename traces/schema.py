@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-MOST_TOKENS = 1 << 48
-"""No count of tokens reaches this."""
+TABLE_TOKENS = 1 << 48
+"""No token column reaches this: the sum of 2 million requests of the most tokens (traces.source.limits) stays exact."""
 MOST_IDS = 1 << 31
 """No id of a session, and no place in a session or a message, reaches this."""
 
@@ -49,7 +49,7 @@ def _reference(name: str, table: str, meaning: str, dtype: Any = pl.Int64, known
 
 
 def _tokens(name: str, meaning: str, known: bool = False, dtype: Any = pl.Int64) -> Column:
-    return Column(name, dtype, "tokens", meaning, known, 0, MOST_TOKENS)
+    return Column(name, dtype, "tokens", meaning, known, 0, TABLE_TOKENS)
 
 
 def _seconds(name: str, meaning: str) -> Column:

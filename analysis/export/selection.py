@@ -16,8 +16,9 @@ from analysis.store.warehouse import Warehouse
 from traces.dataset.bundle import without_names
 from traces.dataset.layout import Tree
 
-MOST_TOKENS = 1 << 24
-"""Most input or output tokens of a request. A trace that claims more is wrong, and writing it would fill the memory."""
+EXPORTED_TOKENS = 1 << 24
+"""Most input or output tokens of an exported request. Replayers make a text of this length: 16 million tokens are
+sixteen times the longest context on sale."""
 
 
 class Scaling(NamedTuple):
@@ -115,11 +116,11 @@ def export_selection(
 def _chosen(frame: pl.DataFrame, scaling: Scaling, notes: list[str]) -> pl.DataFrame:
     """The requests that remain after scaling, in the same order; `notes` says which were left out."""
     claimed = pl.max_horizontal(pl.col("tokens").fill_null(0), pl.col("output_tokens").fill_null(0))
-    fits = frame.filter(claimed <= MOST_TOKENS)
+    fits = frame.filter(claimed <= EXPORTED_TOKENS)
     if fits.height < frame.height:
         notes.append(
-            f"{frame.height - fits.height:,} requests claim more than {MOST_TOKENS:,} input or output tokens, which no "
-            "model takes, and are left out"
+            f"{frame.height - fits.height:,} requests claim more than {EXPORTED_TOKENS:,} input or output tokens and "
+            "are left out: replayers make a text of that length"
         )
         frame = fits
     nameless = frame["tokens"].null_count()

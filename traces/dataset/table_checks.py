@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from traces.dataset.manifest import AGAIN
 from traces.dataset.paths import NotADataset
-from traces.schema import MOST_TOKENS, TABLES, Column, polars_schema
+from traces.schema import TABLE_TOKENS, TABLES, Column, polars_schema
 
 MOST_SUM = 1 << 53
 """No column of tokens adds up to this, so sums are exact in every type."""
@@ -156,8 +156,8 @@ def _check_tree(path_of: PathOf) -> None:
         if tree[name].null_count():
             raise _wrong("prefixes", name, tree[name].is_null().arg_max() or 0, None, "is missing")
     start, end = tree["start_token"].to_numpy(), tree["end_token"].to_numpy()
-    if end.max() >= MOST_TOKENS:
-        raise _wrong("prefixes", "end_token", int(end.argmax()), end.max(), f"is not below {MOST_TOKENS:g}")
+    if end.max() >= TABLE_TOKENS:
+        raise _wrong("prefixes", "end_token", int(end.argmax()), end.max(), f"is not below {TABLE_TOKENS:g}")
     missing = tree["parent_id"].is_null().to_numpy()
     parent = tree["parent_id"].fill_null(0).to_numpy()
     rooted = np.append(missing[0], ~missing[1:])

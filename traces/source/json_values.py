@@ -30,7 +30,7 @@ def parse_json(text: bytes) -> Any:
         TooLarge: if the value would take more than `MAX_JSON_MEMORY_BYTES` of memory.
         ValueError: for anything else, with a short reason that never quotes the content.
     """
-    if len(text) > _CHECKED_BYTES and _memory(text) > MAX_JSON_MEMORY_BYTES:
+    if len(text) > _CHECKED_BYTES and memory_of(text) > MAX_JSON_MEMORY_BYTES:
         raise TooLarge(f"a JSON value that takes more than {MAX_JSON_MEMORY_BYTES >> 30} GiB of memory")
     try:
         return orjson.loads(text)
@@ -43,7 +43,8 @@ def parse_json(text: bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
-def _memory(text: bytes) -> int:
+def memory_of(text: bytes) -> int:
+    """About how many bytes the value of a JSON text takes as Python objects: up to 50 times the text."""
     return len(text) + sum(cost * text.count(mark) for mark, cost in _BYTES_OF)
 
 

@@ -15,10 +15,11 @@ HEAD_BYTES = 1 << 16
 
 MAX_LINE_BYTES = 256 << 20
 """A longer line, or a longer element of a JSON array, is a reject."""
-MAX_DOCUMENT_BYTES = 1 << 30
-"""A longer document that has to be held whole (a log of one JSON value, a recorded cassette) is a reject."""
-MAX_JSON_MEMORY_BYTES = 4 << 30
-"""A JSON text that would take more than this as Python values is a reject. See `traces.source.json_values`."""
+MAX_DOCUMENT_BYTES = 256 << 20
+"""A longer document that has to be held whole (a recorded cassette, a sample of a log) is a reject."""
+MAX_JSON_MEMORY_BYTES = 1 << 30
+"""JSON that would take more than this as Python values is a reject: one record, or the records of a file that is held
+as one value. `traces.source.json_values.memory_of` estimates it from the text."""
 
 MOST_TOKENS = 1 << 27
 """More tokens than any model takes or writes in one request: 134 million, where the longest context that has been

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from traces.source.json_values import parse_json
+from traces.source.limits import RATIO_FROM_BYTES, Limits
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,6 +19,8 @@ BATCH_ROWS = 512
 BATCH_BYTES = 16 << 20
 """Rows become Python objects in slices of about this size."""
 MAX_ROW_BYTES = 256 << 20
+_TEXTS = ("STRING", "JSON", "ENUM", "BSON", "NONE")
+"""Logical types of columns of bytes that can be read as dictionaries."""
 
 Row = tuple[int, dict[str, Any] | str]
 """(row, 1-based; the row, or why it is none)."""
@@ -35,15 +38,17 @@ def column_names(path: Path) -> list[str]:
         return []
 
 
-def parquet_rows(path: Path, names: list[str] | None = None) -> Iterator[Row]:
+def parquet_rows(path: Path, names: list[str] | None = None, most_ratio: float = Limits().ratio) -> Iterator[Row]:
     """Rows of a Parquet file.
 
-    Text columns are read as dictionaries, so a text that a small file repeats a million times is held once; a slice of
-    rows is as long as its bytes allow.
+    Every column of texts is read as a dictionary, so a text that a small file repeats a million times is held once. A
+    group of rows whose values take far more memory than the file has bytes is not read. A slice of rows is as long as
+    its bytes allow.
 
     Args:
         path: the file.
         names: the columns to read, where they exist; None reads all.
+        most_ratio: most bytes of values per byte of the file, from `RATIO_FROM_BYTES` on.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -51,41 +56,70 @@ def parquet_rows(path: Path, names: list[str] | None = None) -> Iterator[Row]:
     number = 0
     try:
         with pq.ParquetFile(path) as file:
-            schema = file.schema_arrow
-            texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
-            wanted = None if names is None else [n for n in names if n in schema.names]
+            metadata, schema = file.metadata, file.schema_arrow
+        leaves = [metadata.schema.column(at) for at in range(len(metadata.schema))]
+        texts = [
+            leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type in _TEXTS
+        ]
+        wanted = schema.names if names is None else [name for name in names if name in schema.names]
+        most = max(RATIO_FROM_BYTES, path.stat().st_size * most_ratio)
         with pq.ParquetFile(path, read_dictionary=texts) as file:
-            for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=wanted):
-                rows = _rows_at_once(batch)
-                if not rows:
-                    yield number + 1, f"rows of more than {MAX_ROW_BYTES >> 20} MiB each; what follows is not read"
+            for group in range(metadata.num_row_groups):
+                size = _group_bytes(metadata.row_group(group), {*wanted}, {*texts})
+                if size > most:
+                    yield number + 1, f"rows that unpack to more than {most_ratio:,.0f} times the file's size"
                     return
-                for start in range(0, batch.num_rows, rows):
-                    for row in batch.slice(start, rows).to_pylist():
-                        number += 1
-                        yield number, row
+                each = size // max(1, metadata.row_group(group).num_rows)
+                at_once = max(1, min(BATCH_ROWS, BATCH_BYTES // max(1, each)))
+                for batch in file.iter_batches(batch_size=at_once, row_groups=[group], columns=wanted):
+                    rows = _rows_at_once(batch)
+                    if not rows:
+                        yield number + 1, f"rows of more than {MAX_ROW_BYTES >> 20} MiB each; what follows is not read"
+                        return
+                    for start in range(0, batch.num_rows, rows):
+                        for row in batch.slice(start, rows).to_pylist():
+                            number += 1
+                            yield number, row
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         yield number + 1, f"Parquet that cannot be read from here on ({type(error).__name__})"
 
 
+def _group_bytes(group: Any, wanted: set[str], texts: set[str]) -> int:
+    """What the wanted columns of a group of rows take in memory: values of 4 or 8 bytes, and the texts themselves."""
+    size = 0
+    for at in range(group.num_columns):
+        column = group.column(at)
+        path = column.path_in_schema
+        if path.partition(".")[0] in wanted or path in wanted:
+            of_values = column.num_values * (4 if path in texts else 8)
+            size += max(of_values, column.total_uncompressed_size)
+    return size
+
+
 def _rows_at_once(batch: pa.RecordBatch) -> int:
     """How many rows of a batch become objects at once; 0 where one row may be too large."""
+    sizes = [_row_bytes(column, batch.num_rows) for column in batch.columns]
+    if sum(sizes) > MAX_ROW_BYTES:
+        return 0
+    return max(1, min(batch.num_rows, BATCH_BYTES // max(1, sum(sizes))))
+
+
+def _row_bytes(column: pa.Array, rows: int) -> int:
+    """The bytes of a row of this column: the longest of its texts for each value, the mean of other values."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    plain = largest = 0
-    for column in batch.columns:
-        if pa.types.is_dictionary(column.type):
-            longest = pc.max(pc.binary_length(column.dictionary)).as_py() or 0
-            largest += longest
-        else:
-            plain += column.nbytes
-    if largest > MAX_ROW_BYTES:
-        return 0
-    return max(1, min(batch.num_rows, BATCH_BYTES // max(1, largest + plain // max(1, batch.num_rows))))
+    if pa.types.is_dictionary(column.type):
+        longest: int = pc.max(pc.binary_length(column.dictionary)).as_py() or 0
+        return longest * -(-len(column) // max(1, rows))
+    if pa.types.is_struct(column.type):
+        return sum(_row_bytes(inner, rows) for inner in column.flatten())
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        return _row_bytes(column.flatten(), rows)
+    return column.nbytes // max(1, rows)
 
 
-def parquet_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
+def parquet_lines(path: Path, most_ratio: float = Limits().ratio) -> Iterator[tuple[int, bytes | None]]:
     """Rows as lines of JSON, as a reader of JSON Lines takes them.
 
     A column all of whose first texts are JSON objects or arrays holds JSON; a file whose only column does holds one
@@ -94,7 +128,7 @@ def parquet_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
     """
     json_columns: set[str] | None = None
     waiting: list[tuple[int, dict[str, Any]]] = []
-    for number, row in parquet_rows(path):
+    for number, row in parquet_rows(path, None, most_ratio):
         if isinstance(row, str):
             yield from _encoded(waiting, json_columns or set())
             waiting = []

@@ -6,8 +6,9 @@ CSV cells stay text: nothing about them is inferred, so ids keep their digits.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
+from typing import Any
 
 from traces.source import parquet
 from traces.source.parquet import Row
@@ -53,11 +54,17 @@ def delimiter(line: str) -> str:
     return max("\t,;|", key=line.count)
 
 
-def rows(source: Source) -> Iterator[Row]:
-    """Yield every row, or why one is none. A blank line is neither."""
-    shape = kind(source.head())
+def rows(source: Source, chosen: Callable[[list[str]], list[str]] | None = None) -> Iterator[Row]:
+    """Yield every row, or why one is none. A blank line is neither.
+
+    Args:
+        source: the input.
+        chosen: the names to read of a Parquet file's columns; None reads all.
+    """
+    head = source.head()
+    shape = kind(head)
     if shape == "parquet":
-        yield from parquet_rows(source)
+        yield from parquet_rows(source, None if chosen is None else chosen(columns(head)))
     else:
         yield from json_rows(source) if shape == "json" else csv_rows(source)
 
@@ -65,17 +72,22 @@ def rows(source: Source) -> Iterator[Row]:
 def json_rows(source: Source) -> Iterator[Row]:
     """The objects of a source of JSON, however they are arranged; other records are why they are none."""
     for number, line in source.lines():
-        if line is None:
-            yield number, _LINE_TOO_LONG
-            continue
-        if not line or line.isspace():
-            continue
-        try:
-            value = parse_json(line)
-        except ValueError as error:
-            yield number, str(error)
-            continue
-        yield number, value if isinstance(value, dict) else "not a JSON object"
+        row = json_row(line)
+        if row is not None:
+            yield number, row
+
+
+def json_row(line: bytes | None) -> dict[str, Any] | str | None:
+    """A line's object, or why it is none; None for a blank line."""
+    if line is None:
+        return _LINE_TOO_LONG
+    if not line or line.isspace():
+        return None
+    try:
+        value = parse_json(line)
+    except ValueError as error:
+        return str(error)
+    return value if isinstance(value, dict) else "not a JSON object"
 
 
 def csv_rows(source: Source, header: list[str] | None = None) -> Iterator[Row]:
@@ -151,5 +163,5 @@ def parquet_rows(source: Source, names: list[str] | None = None) -> Iterator[Row
         source: the input.
         names: the columns to read, where they exist; None reads all.
     """
-    yield from parquet.parquet_rows(source.local_path(), names)
+    yield from parquet.parquet_rows(source.local_path(), names, source.limits.ratio)
     source.bytes_read = source.size

@@ -170,7 +170,7 @@ class Source:
         return (line for line in lines if line[0] not in self.left_out) if self.left_out else lines
 
     def _parquet_lines(self) -> Iterator[tuple[int, bytes | None]]:
-        for number, line in parquet_lines(self.local_path()):
+        for number, line in parquet_lines(self.local_path(), self.limits.ratio):
             self.in_hand = number
             yield number, line
         self.bytes_read = self.size

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.records import Record, Reject, Skipped
-from traces.source.rows import json_rows
+from traces.source.json_values import memory_of
+from traces.source.limits import MAX_JSON_MEMORY_BYTES
+from traces.source.rows import json_row, json_rows
 from traces.transcripts.parts import as_dict
 from traces.usage.evidence import Meanings
 from traces.usage.rules import Usage, normalise
@@ -86,7 +88,19 @@ def opening(head: Any) -> Any:
 
 def document(source: Source, ledger: Ledger) -> Any:
     """The records as one value: the list of them, or the only record of a file that is no list; None without any."""
-    values = [value for _, value in objects(source, ledger)]
+    values: list[Any] = []
+    memory = 0
+    for ordinal, line in source.lines():
+        memory += memory_of(line or b"")
+        if memory > MAX_JSON_MEMORY_BYTES:
+            gib = MAX_JSON_MEMORY_BYTES >> 30
+            ledger.reject(ordinal, f"records that take more than {gib} GiB of memory together; those before were used")
+            break
+        value = json_row(line)
+        if isinstance(value, str):
+            ledger.reject(ordinal, value)
+        elif value is not None:
+            values.append(value)
     if len(values) > 1 or source.shape.kind in ("array", "page"):
         return values
     return values[0] if values else None

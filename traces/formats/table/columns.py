@@ -91,6 +91,13 @@ class Columns(NamedTuple):
     objects: tuple[str, ...] = ()
 
     @property
+    def names(self) -> list[str]:
+        """Every column that means something."""
+        return [
+            *dict.fromkeys([name for names in self.found.values() for name in names] + [one for one, _ in self.usage])
+        ]
+
+    @property
     def tells_lengths(self) -> bool:
         """Whether a prompt, a usage object or a number of tokens is among them."""
         return bool(self.usage) or any(name in self.found for name in (*PROMPTS, "usage"))

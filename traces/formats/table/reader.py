@@ -80,7 +80,7 @@ class _Table:
 
     def read(self) -> Iterator[Record]:
         known: dict[tuple[str, ...], tuple[Columns, bool]] = {}
-        for ordinal, row in table_rows.rows(self.source):
+        for ordinal, row in table_rows.rows(self.source, lambda names: resolve(names, self.mapping).names):
             if isinstance(row, str):
                 yield Reject(ordinal, row)
                 continue

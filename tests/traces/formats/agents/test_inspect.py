@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,10 @@ def test_samples_packed_with_zstd(tmp_path: Path) -> None:
         archive.writestr("_journal/start.json", "{}")
         archive.writestr("samples/1_epoch_1.json", packed)
     data = bytearray(path.read_bytes())
-    for signature, method, size in ((b"PK\x03\x04", 8, 22), (b"PK\x01\x02", 10, 24)):
+    for signature, method, checksum, size in ((b"PK\x03\x04", 8, 14, 22), (b"PK\x01\x02", 10, 16, 24)):
         at = data.rfind(signature)
         data[at + method : at + method + 2] = struct.pack("<H", 93)
+        data[at + checksum : at + checksum + 4] = struct.pack("<I", zlib.crc32(sample))
         data[at + size : at + size + 4] = struct.pack("<I", len(sample))
     path.write_bytes(bytes(data))
     assert Read(tmp_path, path).column("input_tokens") == [1910, 2110]

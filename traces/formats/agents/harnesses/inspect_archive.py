@@ -1,24 +1,19 @@
-"""The samples of an .eval archive: a zip, deflated or (since 2026) compressed with zstd, which zipfile cannot read."""
+"""The samples of an .eval archive: a zip, deflated or (since 2026) compressed with zstd."""
 
 from __future__ import annotations
 
-import struct
 import zipfile
-import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import zstandard
-
 from traces.source.limits import MAX_DOCUMENT_BYTES
+from traces.source.packed import ZIP_METHODS, Damage, Entry
 from traces.source.sources import parse_json
+from traces.source.streams import read_exactly
 from traces.transcripts.ledger import Ledger
 
 if TYPE_CHECKING:
     from traces.source.sources import Source
-
-ZSTD = 93
-"""The number of the zstd method in a zip."""
 
 
 def is_archive(data: bytes) -> bool:
@@ -36,28 +31,25 @@ def samples_of(source: Source, ledger: Ledger) -> Iterator[tuple[str, Any]]:
     with archive:
         infos = sorted((i for i in archive.infolist() if i.filename.startswith("samples/")), key=lambda i: i.filename)
         for at, info in enumerate(infos, 1):
-            if info.file_size > MAX_DOCUMENT_BYTES:
-                ledger.reject(at, "a sample that is too large to hold")
-                continue
             try:
-                yield info.filename[len("samples/") : -len(".json")], parse_json(_content(archive, info))
-            except (ValueError, OSError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+                sample = parse_json(_content(source, archive, info))
+            except (ValueError, OSError) as error:
                 known = isinstance(error, ValueError)
                 ledger.reject(at, str(error) if known else f"a sample that cannot be read: {type(error).__name__}")
-            except (zstandard.ZstdError, zlib.error):
-                ledger.reject(at, "a sample that cannot be unpacked")
+                continue
+            yield info.filename[len("samples/") : -len(".json")], sample
         if not infos:
             ledger.ignore("a log without samples")
 
 
-def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    if info.compress_type != ZSTD:
-        return archive.read(info)
-    stream = archive.fp
-    if stream is None:
-        raise ValueError("a sample that cannot be read")
-    stream.seek(info.header_offset)
-    name, extra = struct.unpack("<HH", stream.read(30)[26:])
-    stream.seek(info.header_offset + 30 + name + extra)
-    packed = stream.read(info.compress_size)
-    return zstandard.ZstdDecompressor().decompress(packed, max_output_size=info.file_size)
+def _content(source: Source, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    damages: list[Damage] = []
+    if info.compress_type not in ZIP_METHODS:
+        raise ValueError("a sample packed by a method that is not read")
+    with Entry(archive, info).open(source.limits, damages.append) as stream:
+        data = read_exactly(stream, MAX_DOCUMENT_BYTES + 1)
+    if damages:
+        raise ValueError(f"a sample that cannot be unpacked: {damages[0].reason}")
+    if len(data) > MAX_DOCUMENT_BYTES:
+        raise ValueError("a sample that is too large to hold")
+    return data

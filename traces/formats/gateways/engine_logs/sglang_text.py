@@ -16,11 +16,14 @@ from traces.source.sources import parse_json
 CUT = "..."
 _LINE = re.compile(r"\b(Receive|Finish): (?=obj=)")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d{1,6})?)")
-_TOKEN = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[()\[\]{},]", re.DOTALL)
-_NAMED = re.compile(r"\s*(?:(\w+)=|'(\w+)': )", re.DOTALL)
+_TOKEN = re.compile(r"""'(?:[^'\\]++|\\.)*+(?:'|\\?\Z)|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[()\[\]{},]""", re.DOTALL)
+"""A text, which ends with the line where its quote is never closed, or a mark of structure. It matches in one pass."""
+_NAMED = re.compile(r"\s*+(?:(\w++)=|'(\w++)': )", re.DOTALL)
 _HALVES = re.compile(r"(.+[\]'\"]) \.\.\. ([\['\"].+)", re.DOTALL)
 _KEPT = {"rid", "text", "input_ids", "session_params", "headers"}
 _OUT = {"text", "meta_info"}
+_DEEPEST = 8
+"""Dicts of `meta_info` in dicts that are looked into."""
 
 
 def event(line: str) -> dict[str, Any] | None:
@@ -74,21 +77,30 @@ def _parts(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _mapping(text: str) -> dict[str, Any]:
+def _mapping(text: str, depth: int = 0) -> dict[str, Any]:
     """A dict's repr: what of it is a literal, or holds one."""
     inner = _fields(text.strip().removeprefix("{").removesuffix("}"))
-    return {name: _mapping(value) if value[:1] == "{" else _value(value) for name, value in inner.items()}
+    deeper = depth < _DEEPEST
+    return {
+        name: _mapping(value, depth + 1) if deeper and value[:1] == "{" else _value(value)
+        for name, value in inner.items()
+    }
 
 
 def _value(text: str) -> Any:
     """A literal, whole or cut in the middle; None for anything else."""
-    halves = _HALVES.fullmatch(text)
-    if halves is not None and text[:1] in "['\"":
-        head, tail = _value(halves[1]), _value(halves[2])
+    whole = _literal(text)
+    halves = _HALVES.fullmatch(text) if whole is None and text[:1] in ("[", "'", '"') else None
+    if halves is not None:
+        head, tail = _literal(halves[1]), _literal(halves[2])
         if isinstance(head, str) and isinstance(tail, str):
             return head + CUT + tail
         if isinstance(head, list) and isinstance(tail, list):
             return [*head, CUT, *tail]
+    return whole
+
+
+def _literal(text: str) -> Any:
     try:
         return parse_json(text.encode("utf-8", "replace")) if text[:1] in "[0123456789" else ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
