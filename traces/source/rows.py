@@ -64,7 +64,7 @@ def rows(source: Source, chosen: Callable[[list[str]], list[str]] | None = None)
     head = source.head()
     shape = kind(head)
     if shape == "parquet":
-        yield from parquet_rows(source, None if chosen is None else chosen(columns(head)))
+        yield from parquet_rows(source, None if chosen is None else chosen(columns(head)) or None)
     else:
         yield from json_rows(source) if shape == "json" else csv_rows(source)
 
