@@ -231,8 +231,8 @@ def chosen(shown: m.Shown, decided: str | None, default: str, bare: bool) -> str
     """
     if shown.by == "exceeds":
         return decided if decided == m.INCLUDES else shown.meaning
-    if shown.by in ("total", "parts") and not (bare and shown.meaning == m.INCLUDES):
-        return shown.meaning
+    if shown.by in ("total", "parts"):
+        return decided or default if bare and shown.meaning == m.INCLUDES else shown.meaning
     for meaning in (decided, default):
         if meaning is not None and meaning in shown.fits:
             return meaning

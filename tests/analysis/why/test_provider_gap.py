@@ -22,7 +22,8 @@ TEXT = "".join(f"{i:07d}\n" for i in range(4000))
 
 
 def call(at: float, prompt: str, read: int, write: int | None, model: str, **more: Any) -> dict[str, Any]:
-    usage = {"input_tokens": len(prompt), "cached_tokens": read, "output_tokens": 1}
+    details = {"cached_tokens": read}
+    usage: dict[str, Any] = {"input_tokens": len(prompt), "input_tokens_details": details, "output_tokens": 1}
     if write is not None:
         usage = {
             "input_tokens": len(prompt) - read - write, "cache_read_input_tokens": read,
@@ -85,13 +86,15 @@ def test_what_was_read_above_is_told_apart(tmp_path: Path) -> None:
         call(20, TEXT[:6000], 5600, None, "gpt-5"),  # 600 more than is shared, by a tokenizer's count
         call(30, TEXT[9000:12000], 2944, None, "gpt-5", session_id="u"),  # read what no file holds, but for "000"
     ]
+    # Where few of many calls read more than their input, that is a fault; where many do, the input excludes reads.
+    rows += [call(40 + i, TEXT[:4000], 3968, None, "gpt-5", session_id="v") for i in range(20)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     ingest([str(tmp_path / "rows.jsonl")], tmp_path / "ds", Options(tokenizer="bytes"))
     warehouse = open_dataset(tmp_path / "ds")
     losses = provider_losses(warehouse, Question(), misses(warehouse, Question()))
-    assert losses["cause"].to_list() == [None, ABOVE, ABOVE, ABOVE]
-    assert losses["above_reason"].to_list() == [None, "counting", "estimate", "unlogged"]
-    assert losses["above"].to_list() == [0, 1500, 600, 2941]
+    assert losses["cause"].to_list() == [None, ABOVE, ABOVE, ABOVE, *["rounding"] * 20]
+    assert losses["above_reason"].to_list() == [None, "counting", "estimate", "unlogged", *[None] * 20]
+    assert losses["above"].to_list() == [0, 1500, 600, 2941, *[0] * 20]
     check_sums(warehouse)
 
 

@@ -282,6 +282,19 @@ def test_cached_above_input_shows_that_the_input_leaves_it_out() -> None:
     assert (usage.input_tokens, usage.cache_read_tokens) == (50, 40)
 
 
+def test_totals_of_a_source_whose_input_leaves_cached_tokens_out_do_not_say_otherwise() -> None:
+    # One object proves that the input leaves cached tokens out; its total adds input and output, so all totals may.
+    logged = [(5000, 5500), (6000, 5600)]
+    objects = [{"input_tokens": i, "cached_tokens": c, "output_tokens": 1, "total_tokens": i + 1} for i, c in logged]
+    first = Meanings()
+    for usage in objects:
+        normalise(usage, meanings=first)
+    decided = Meanings(first.decisions())
+    assert first.changed_by(first.decisions())
+    assert [normalise(usage, meanings=decided).input_tokens for usage in objects] == [10_500, 11_600]
+    assert [(one.meaning, one.records) for one in decided.evidence()] == [("input excludes cached tokens", 2)]
+
+
 @pytest.mark.parametrize("bad", [-1, "-1", float("nan"), float("inf"), 1.5, True, "many", [1], 1 << 60, "9" * 400])
 def test_no_count_is_an_error_that_names_the_field(bad: object) -> None:
     with pytest.raises(ValueError, match="input_tokens"):
