@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from analysis.kernel.reuse import reuse
+from analysis.kernel.transitions import TEXT_TOLERANCE_TOKENS
 from analysis.store.question import Question
 from analysis.store.warehouse import Warehouse
 from analysis.why.consecutive import CHANCE_TOKENS, REPLACED, consecutive
@@ -68,8 +69,9 @@ def _in_place(match_tokens: pl.Series) -> pl.Expr:
     alike = pl.col("line_token") + pl.col("line_tokens") + pl.col("resumed_tokens")
     changed = (pl.col("resumed_tokens") > 0) | pl.col("kind").is_not_null()
     further = (pl.col("resumed_tokens") > 0) & (alike > match_tokens + CHANCE_TOKENS)
-    # another prompt may share a part of the changed line by chance
-    same_line = (pl.col("line_token") + pl.col("line_tokens") > match_tokens) & pl.col("kind").is_not_null()
+    # another prompt may share the changed line, or a part of it, by chance
+    line_end = pl.col("line_token") + pl.col("line_tokens") + TEXT_TOLERANCE_TOKENS
+    same_line = (line_end > match_tokens) & pl.col("kind").is_not_null()
     return ((pl.col("start_token") >= match_tokens) & changed) | same_line | further | pl.col("keeps_end")
 
 

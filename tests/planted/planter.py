@@ -3,14 +3,16 @@
 Each cause is tried alone on the grown prompt, and the one that parts it earliest, token by token, from the session's
 last one is the truth. Some rows are planted but not scored (`dropped`), for what is true of them is open to argument:
 
-- two causes part the prompts at the same token, or both together part them elsewhere than the first alone;
+- two causes part the prompts at the same token, or both together part them elsewhere than the first alone; where only
+  plain causes are planted also if the second changes what stands within `NEAR_TOKENS` of the place where they part;
+- the only change is of the last tokens, which a prompt of one text may merge with what follows them;
 - a reminder stands after all that was sent before, so that at most a token is merged;
 - a prompt that is shorter than the one before and was given no cause;
 - a fork that goes back to a prompt which was changed since: to go back reverts that as well;
-- a compaction that keeps none of the messages that the last prompt had after the place where they part: it cannot be
-  distinguished from a branch;
-- an edit within a tool's description written into the prompt or within a planted reminder: the change is of the tool
-  or of the reminder;
+- a compaction that keeps none of the messages after the place where they part, or only such as "weiter": it cannot be
+  distinguished from a branch; and one that leaves out one or two messages: that is an edit that takes messages out;
+- an edit within a tool's description written into the prompt, within a planted reminder or within what a harness writes
+  anew: the change is of the tool, of the reminder or of the harness's text;
 - an edit that rewrites the last message that was sent as a whole: a rewind, with another message in its place.
 """
 
@@ -39,6 +41,9 @@ MERGED_TOKENS = 2
 
 NEAR_TOKENS = 200
 """Of two causes within so many tokens either may be named."""
+
+SHORT_MESSAGE = 120
+"""Bytes of a message that a user may write twice."""
 
 _BEGIN = datetime(2025, 9, 1, tzinfo=UTC)
 _ORDER = {"fork": 0, "summary": 1, "compaction": 1}
@@ -242,14 +247,18 @@ class _Planter:
         parting = [one for one in tried if one.at < min(before.size, one.prompt.size) - merged or one.kind == "fork"]
         if not parting:
             why = "" if grew else "parts without a cause"
+            if grew and any(one.at < before.size for one in tried):
+                why = "only its last tokens change"
             return None, why or ("no longer than before" if prompt.size <= before.size else "")
         first = min(one.at for one in parting)
         kinds = {one.kind for one in parting if one.at == first}
         if len(kinds) > 1:
             return None, "two causes at one token"
-        if not state.hard and sum(one.at < first + NEAR_TOKENS for one in parting) > 1:
-            return None, "two causes near each other"
         truth, chosen = next(iter(kinds)), next(one for one in parting if one.at == first)
+        reach = min(first + NEAR_TOKENS, prompt.size, chosen.prompt.size)
+        close = sum(one.at < first + NEAR_TOKENS for one in parting) > 1
+        if not state.hard and (close or common(chosen.prompt, prompt) < reach):
+            return None, "two causes near each other"
         if parted != first:
             return truth, "together they part elsewhere"
         if truth == "reminder" and first >= before.size - 2:
@@ -288,4 +297,4 @@ def _keeps(before: State, after: State) -> bool:
     """Whether messages of a prompt are in the next one after the first that differs."""
     was, now = ([orjson.dumps(m) for m in state.messages] for state in (before, after))
     at = next((i for i, (a, b) in enumerate(zip(was, now, strict=False)) if a != b), min(len(was), len(now)))
-    return bool(set(was[at:]) & set(now[at:]))
+    return any(len(message) > SHORT_MESSAGE for message in set(was[at:]) & set(now[at:]))

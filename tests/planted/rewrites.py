@@ -160,7 +160,8 @@ def compaction(state: State, r: random.Random) -> Change | None:
     if cut >= len(messages) or cut <= head + first:
         return None
     state.messages = [*messages[: head + first], *messages[cut:]]
-    return Change(f"{keep} kept, first {first}")
+    few = "leaves out one or two messages" if cut - head - first < 3 else ""
+    return Change(f"{keep} kept, first {first}", few)
 
 
 # edits ----------------------------------------------------------------------------------------------------------
@@ -247,14 +248,18 @@ def _words(leaf: Leaf, how: str, r: random.Random) -> list[Edit]:
 def _arguable(state: State, change: Edit) -> str:
     """Why an edit may be called by another name.
 
-    Of a stretch that lies within a tool's description written into the prompt, or within a reminder that was put in,
-    the change is of the tool or of the reminder. What rewrites as a whole the last message that was sent goes back
-    to before it: a rewind, with another message in its place.
+    Of a stretch that lies within a tool's description written into the prompt, within a reminder that was put in, or
+    within a text that the harness writes anew, the change is of that. What rewrites as a whole the last message that
+    was sent goes back to before it: a rewind, with another message in its place.
     """
     leaf, text, start, end = change
     if "<think>" in leaf.text and "<think>" not in text:
         return "its reasoning goes too"
-    told = {"a tool": state.told.items if state.told else [], "a reminder": state.reminders}
+    told = {
+        "a tool": state.told.items if state.told else [],
+        "a reminder": state.reminders,
+        "what is written anew": [slot.text() for slot in state.slots],
+    }
     for what, texts in told.items():
         for known in texts:
             at = leaf.text.find(known)

@@ -10,14 +10,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.places import SHARED
 from tests.planted.causes import new_tool
 from tests.planted.notes import SYSTEMS
 from tests.planted.prompts import Message, leaves_of
 from tests.planted.rewrites import head_length
 from tests.planted.words import hexes, letters, paragraph, path, record, result, sentence, task, word
-from tests.references import naive
 
-TRACES = naive.SHARED / "traces"
+TRACES = SHARED / "traces"
 LONGEST = 9000
 """Characters that are kept of a text of a real conversation."""
 

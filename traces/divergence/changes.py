@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cached_property
 
 from traces.divergence import notes
@@ -20,6 +21,12 @@ LABEL_TAIL = 40
 
 SAME_CHARS = 60
 """A message is the same one if this many of its characters besides whitespace are alike after a change of layout."""
+
+SAME_WORDS = 300
+"""How many words of two messages are compared to see whether one is the other with changes."""
+
+SAME_SHARE = 0.75
+"""A message is the same one if this share of its words are alike."""
 
 WINDOW_CHARS = 400
 """How much of two texts is compared when only their layout may differ."""
@@ -145,14 +152,19 @@ class Change:
 
 
 def _ended(before: Side, after: Side) -> tuple[Side, Side] | None:
-    """The two sides where a prompt of one text ends with lines that the later one lacks, or has others for: what was
-    put after its last message, or into its end, before the next one came."""
-    if before.role != "unknown" or not before.ends or SPEAKER.search(before.ahead):
+    """The two sides where a prompt ends with lines that the later one lacks, or has others for: what was put after its
+    last message, or into its end, before the next one came."""
+    if not before.ends:
         return None
-    mark = SPEAKER.search(after.ahead)
-    if mark is None:
-        return None
-    a, b = before.ahead.rstrip(), after.ahead[: mark.start()].rstrip()
+    if before.role == "unknown":
+        mark = SPEAKER.search(after.ahead)
+        if mark is None or SPEAKER.search(before.ahead):
+            return None
+        a, b = before.ahead.rstrip(), after.ahead[: mark.start()].rstrip()
+    else:
+        a, b = (before.text or "").rstrip(), (after.text or "").rstrip()
+        if before.role in MODELS[:1] or a != before.ahead.rstrip() or len(b) == len(after.ahead.rstrip()):
+            return None  # more than the last message changed, or nothing follows it
     if a == b:
         return None
     sides = before._replace(text=a, line=a), after._replace(text=b, line=b)
@@ -161,7 +173,16 @@ def _ended(before: Side, after: Side) -> tuple[Side, Side] | None:
     found = difference(a, b)
     label = before.head + found.label
     tail = len(a) - found.high_before
+    if not label.strip() and tail == min(len(a), len(b)) > 0:  # the whole message stands after something new
+        return sides if before.role == "image" or found.changed[len(b) > len(a)].endswith("\n") else None
     same = tail > LABEL_TAIL or 2 * (len(label) + tail) > len(before.head) + max(len(a), len(b))
+    same = same or _mostly_alike(a, b)
     if not label.strip() or not (same or label.endswith("\n") or all(c[:1] in ("", "\n") for c in found.changed)):
         return None
     return sides
+
+
+def _mostly_alike(a: str, b: str) -> bool:
+    """Whether most words of two texts are the same ones in the same order, as far as `SAME_WORDS` reach."""
+    words = a.split()[:SAME_WORDS], b.split()[:SAME_WORDS]
+    return SequenceMatcher(None, *words, autojunk=False).ratio() >= SAME_SHARE

@@ -14,7 +14,7 @@ from traces.divergence import notes, whole_messages
 from traces.divergence.changes import CLEARED, DROPPED_MESSAGES, MODELS, Change
 from traces.divergence.notes import REASONING, SCHEMA, is_block, is_reminder, is_summary, same_but_layout
 from traces.divergence.shapes import Shape, Side, message_of
-from traces.divergence.values import is_clock, is_git_lines, is_nonce, is_place
+from traces.divergence.values import difference, is_clock, is_git_lines, is_nonce, is_place
 
 KINDS = {
     "clock": "a clock or date",
@@ -55,9 +55,10 @@ def name_kind(before: Side, after: Side, shape: Shape) -> str | None:
 
 
 def _images(c: Change) -> bool:
-    """An image was put in or taken out."""
-    marked = notes.IMAGE.search(c.extra[:200]) and not c.shape.whole
-    return "image" in (c.side.role, c.before.role) or bool(marked)
+    """An image was put in or taken out, or the text between an image's tags was."""
+    marked = (notes.IMAGE.search(c.extra[:200]) or notes.is_image(c.found)) and not c.shape.whole
+    gone = c.before.role == "image" and c.before.text != ""
+    return c.side.role == "image" or gone or bool(marked)
 
 
 def _reasoning(c: Change) -> bool:
@@ -106,8 +107,9 @@ def _reminder(c: Change) -> bool:
 
 
 def _message(c: Change) -> bool:
-    """It is a whole message of a harness or a user."""
-    return c.shape.whole and bool(c.found.changed[1]) and c.side.role in ("user", "system")
+    """It is a whole message of a harness or a user, or a whole part of one that stands between parts of other roles."""
+    part = c.alone and not c.side.head and c.before.role != c.after.role
+    return (c.shape.whole or part) and bool(c.found.changed[1]) and c.side.role in ("user", "system")
 
 
 def _within_reminder(c: Change) -> bool:
@@ -116,7 +118,11 @@ def _within_reminder(c: Change) -> bool:
 
 
 def _paragraph(c: Change) -> bool:
-    """It is a paragraph more at the end of an input, or one less."""
+    """It is a paragraph more at the end of an input's text, or one less; in a prompt of one text an answer or an image
+    follows it."""
+    if c.side.role == "unknown":
+        before, rest = c.side.head + c.label, c.side.ahead[len(c.label) + len(c.extra) :]
+        return before[-1:] == "\n" and bool(whole_messages.answered(rest) or notes.IMAGE.match(rest))
     return c.side.role in ("user", "tool_result") and c.extra.startswith("\n") and c.last
 
 
@@ -164,8 +170,8 @@ def _reminded(c: Change) -> bool:
     """A change lies within a reminder, or one side is a reminder from its start and the other is none."""
     if notes.in_reminder(c.after.role, c.after.head, c.found.label, c.found.changed):
         return True
-    if c.after.role in MODELS or CLEARED.search(c.before.line):
-        return False
+    if c.after.role in MODELS or CLEARED.search(c.before.line) or REASONING.search(c.after.head):
+        return False  # whoever reasons in a message writes the rest of it
     return is_reminder(c.before.line) != is_reminder(c.after.line) and not c.first_line.mostly
 
 
@@ -182,6 +188,12 @@ def _blank_end(c: Change) -> bool:
 def _other_layout(c: Change) -> bool:
     """The lines differ by their layout only."""
     return c.shape.dropped <= 0 and (_texts_by_layout(c) or _blank_end(c))
+
+
+def _moved(c: Change) -> bool:
+    """The earlier prompt ends with a reminder that the later one no longer has there."""
+    rest = c.before.ahead[difference(c.before.ahead, c.after.ahead).low :].strip()
+    return c.before.ends and c.before.role in ("user", "tool_result") and (is_block(rest) or is_reminder(rest))
 
 
 def _first_lines_kind(c: Change, named_only: bool = False) -> str | None:
@@ -252,9 +264,7 @@ TESTS = (
     Test(whole_messages.unread_kind, whole_messages.unread),
     Test("whitespace", lambda c: not c.extra.strip(), "inserted"),
     Test("image", _images, "inserted"),
-    Test(
-        "stripped_reasoning", lambda c: c.side.role == "reasoning" or bool(REASONING.search(c.extra[:200])), "inserted"
-    ),
+    Test("stripped_reasoning", _reasoning, "inserted"),
     Test("whitespace", _texts_by_layout, "inserted"),
     Test("summary", _new_summary, "inserted"),
     Test("stripped_reasoning", _open_thought, "inserted"),
@@ -281,6 +291,7 @@ TESTS = (
     Test("whitespace", _other_layout, "parted"),
     Test("tool_schema", lambda c: c.shape.dropped <= 0 and c.shape.kept and _changed_tools(c), "parted"),
     Test(_first_lines_kind, lambda c: _first_lines_kind(c) is not None, "parted"),
+    Test("reminder", _moved, "parted"),
     Test("edit", lambda c: c.shape.kept and c.shape.dropped <= 0, "parted"),
 )
 """Tests in their order: the first that holds names the kind."""

@@ -19,7 +19,7 @@ REASONING = re.compile(
     re.IGNORECASE,
 )
 IMAGE = re.compile(
-    r"\[(?:\w{1,40} ){0,2}image|<image|<img\b|image/(?:png|jpe?g|webp|gif)|data:image|!\[[^\]\n]{0,200}\]\("
+    r"\[(?:\w{1,40} ){0,2}image|</?image|<img\b|image/(?:png|jpe?g|webp|gif)|data:image|!\[[^\]\n]{0,200}\]\("
     r"|<\|(?:image|vision)",
     re.IGNORECASE,
 )
@@ -249,7 +249,8 @@ def in_tools(head: str, ahead: str) -> bool:
     last = lists[-1] if lists else None
     if last is None:
         above = ("\n" + head).rsplit("\n", 2)
-        return above[-1].startswith("Description:") and len(above) == 3 and bool(_TOOL_HEAD.search(above[1]))
+        described = (above[-1] + ahead[:TOOL_CHARS]).startswith("Description:")
+        return described and len(above) == 3 and bool(_TOOL_HEAD.search(above[1]))
     if not _DECLARED.search(head[max(last.end(), len(head) - 2 * TOOL_CHARS) :] + ahead[:TOOL_CHARS]):
         return False
     return all(

@@ -132,9 +132,11 @@ def _place(
             stop_q, stop_k = int(tail_q), int(tail_k)
         elif span.alike == 0 and (shape.resumed or in_last(q, k, at)):
             stop_q, stop_k = len(q.id), message_end(k, at) if k.role[at] != TEMPLATE else at
+        while min(stop_q, stop_k) > at and not q.explicit[stop_q - 1] and q.id[stop_q - 1] == k.id[stop_k - 1]:
+            stop_q, stop_k = stop_q - 1, stop_k - 1  # an image that both have after the change
         before = _side(q, span, span.first_q, stop_q, at, words)
         after = _side(k, span, span.first_k, stop_k, at, words)
-        if shape.dropped > 1 or not shape.resumed:
+        if shape.dropped > 0 or role_q != role_k or not shape.resumed:
             behind = message_end(k, at)
             stop = message_end(k, behind)
             known, _ = found_ahead(

@@ -257,7 +257,17 @@ def is_nonce(found: Difference) -> bool:
     id_like = signed or (any(c.isdigit() for c in a) and any(c.isdigit() for c in b))
     if id_like and ID_LABEL.search(label) and re.fullmatch(r"[\w+/=.:~-]+", a + b):
         return True
-    return _is_id(a) and _is_id(b)
+    return all(map(_is_id, _other_names(a, b)))
+
+
+def _other_names(a: str, b: str) -> tuple[str, str]:
+    """Two words; of paths of several names only the names that differ."""
+    names = [word.split("/") for word in (a, b)]
+    while min(map(len, names)) > 1 and names[0][0] == names[1][0]:
+        names = [one[1:] for one in names]
+    while min(map(len, names)) > 1 and names[0][-1] == names[1][-1]:
+        names = [one[:-1] for one in names]
+    return "/".join(names[0]), "/".join(names[1])
 
 
 def _is_id(word: str) -> bool:

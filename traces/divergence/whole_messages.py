@@ -24,6 +24,8 @@ _SPOKEN = re.compile(r"\A\W*(?:assistant|model|user)\n", re.IGNORECASE)
 _THOUGHT = re.compile(
     r"\s*<(think|thinking|reasoning|thoughts?|scratchpad|analysis)>(.*?)</\1>\s*", re.IGNORECASE | re.DOTALL
 )
+_ANSWER = re.compile(r"[\W_]*+(?:im_start\W+)?(?:assistant|model|ai)\b", re.IGNORECASE)
+_INPUT_END = re.compile(r"\A\s*<\|\w*(?:end|eot)\w*\|>\s*")
 _DESCRIPTION = re.compile(r'"description"\s*:\s*"(?:[^"\\]|\\.)*\Z', re.DOTALL)
 
 
@@ -59,7 +61,7 @@ def text_tools(c: Change) -> bool:
 def image_gone(c: Change) -> bool:
     """An image is no longer there, or another is."""
     alike = c.after.role == "image" or c.shape.resumed or c.shape.kept
-    return c.before.role == "image" and alike and c.shape.dropped < DROPPED_MESSAGES
+    return c.before.role == "image" and c.before.text != "" and alike and c.shape.dropped < DROPPED_MESSAGES
 
 
 def fewer(c: Change) -> bool:
@@ -86,6 +88,8 @@ def summarised(c: Change) -> bool:
         return False
     if after.head.strip() and not before.head and not _titled(before, after):
         return False  # the summary stood there before, and something was put after it
+    if shape.resumed and c.one_sided and c.found.label.strip() and is_summary(message_of(before)):
+        return False
     if shape.resumed and shape.dropped <= 0 and same_but_layout(before.text or "", after.text or ""):
         return False
     if before.ends and same_but_layout(*c.windows, True):
@@ -106,8 +110,9 @@ def _titled(before: Side, after: Side) -> bool:
 def other_summary(c: Change) -> bool:
     """A summary stands there, or in the next message, that the earlier prompt does not have further on."""
     before, after = c.before, c.after
-    if c.shape.dropped <= 0 and c.shape.resumed:
-        return False
+    same_writer = before.role == after.role and _answers(before) == _answers(after)
+    if c.shape.dropped <= 0 and c.shape.resumed and same_writer:
+        return False  # the same message with a change
     known = bare(before.head + before.ahead)
     texts = [after.ahead] if _titled(before, after) else []
     if not after.head.strip():  # else what the message begins with stood there before
@@ -139,13 +144,21 @@ def _answers(side: Side) -> bool:
     """Whether a model or a tool wrote what stands there: no summary that a harness puts in, but a kept message."""
     if side.role != "unknown":
         return side.role in MODELS
-    return re.match(r"[\W_]*+(?:im_start\W+)?(?:assistant|model|ai|tool)\b", side.ahead, re.IGNORECASE) is not None
+    return re.match(r"[\W_]*+(?:im_start\W+)?tool\b", side.ahead, re.IGNORECASE) is not None or bool(
+        _ANSWER.match(side.ahead)
+    )
+
+
+def answered(text: str) -> bool:
+    """Whether a model's answer begins where `text`, of a prompt of one text, does."""
+    text = _INPUT_END.sub("", text).lstrip("\n")
+    return SPEAKER.match(text) is not None and _ANSWER.match(text) is not None
 
 
 def injected(c: Change) -> bool:
     """One message more is a reminder, or the one that is missing was, whatever else changed right after it."""
     before, after, shape = c.before, c.after, c.shape
-    if shape.dropped not in (-1, 1) or before.head or after.head:
+    if shape.dropped not in (-1, 1) or before.head or after.head or c.cleared:
         return False
     more, less = (after, before) if shape.dropped < 0 else (before, after)
     if more.role == "unknown":
