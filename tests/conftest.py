@@ -1,8 +1,10 @@
-"""Rules of the whole suite: a test that is skipped for a reason nobody expects fails the run."""
+"""Rules of the whole suite: which tests are slow, and that a test skipped for no expected reason fails the run."""
 
 from __future__ import annotations
 
 import pytest
+
+from tests.places import ROOT
 
 EXPECTED_SKIPS = (
     "the extra `cluster` is not installed",
@@ -11,6 +13,37 @@ EXPECTED_SKIPS = (
     "TRACETOWER_CATALOGUES",
 )
 """What a reason must contain: things that a machine may lack, or that run on request."""
+
+SLOW = (
+    "analysis/export/test_agentic_code.py",
+    "analysis/export/test_planners.py",
+    "analysis/fleet/test_placement.py",
+    "analysis/fleet/test_routing.py",
+    "analysis/fleet/test_tower.py",
+    "app/test_browser.py",
+    "app/test_misses_command.py",
+    "app/test_options.py",
+    "app/test_pages.py",
+    "app/test_why_page.py",
+    "traces/dataset/",
+    "traces/divergence/",
+    "traces/formats/test_all_traces.py",
+    "traces/formats/test_fuzz.py",
+    "traces/intake/",
+    "traces/source/",
+    "traces/synth/",
+    "traces/usage/test_hidden_meaning.py",
+    "whole/",
+)
+"""Folders and files whose tests take more than a second or two each; `-m "not slow"` leaves them out."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of `SLOW`."""
+    for item in items:
+        place = item.path.relative_to(ROOT / "tests").as_posix()
+        if place.startswith(SLOW) and place != "whole/test_architecture.py":
+            item.add_marker(pytest.mark.slow)
 
 
 def unexpected(reports: list[pytest.TestReport]) -> list[str]:
