@@ -177,7 +177,10 @@ class InputReader:
         name, records, tried = offered(source, opened.records, offer, partial(self._records, source))
         if records is None:
             formats = ", nor as ".join(tried)
-            why = f"no request in it as {formats}: name its format with --format, or its columns with --map"
+            why = (
+                f"not recognised as any format: no request in it as {formats}; name its format with --format, or its "
+                "columns with --map"
+            )
             self._refuse(source, why, skipped=not self.single, unrecognised=True)
             return
         reader = readers.reader(name)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from traces.intake import registry as readers
 from traces.intake.progress import give_back
-from traces.records import Record, Reject, Request
+from traces.records import Note, Record, Reject, Request
 from traces.source.limits import MOST_TOKENS
 from traces.source.sources import Source
 
@@ -30,7 +30,7 @@ def offered(
     """(format, records, formats tried) of the first format that finds a request; else of the surest one.
 
     An input with evidence of its own format is offered to no other. Without records the input holds nothing that any of
-    the formats knows.
+    the formats knows: one generic record that cannot be used is no evidence of a format.
 
     Args:
         source: the input.
@@ -49,7 +49,9 @@ def offered(
             if found:
                 return name, others, tried
     held = list(first)
-    return offer.format, held if any(type(record) is Reject for record in held) else None, tried
+    of_content = [record for record in held if type(record) is not Note]
+    rejected = any(type(record) is Reject for record in held)
+    return offer.format, held if rejected and len(of_content) > 1 else None, tried
 
 
 def _up_to_request(records: Iterator[Record]) -> tuple[Iterator[Record], bool]:
