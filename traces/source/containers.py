@@ -19,9 +19,10 @@ from traces.source.streams import Rest, read_exactly
 PARQUET = b"PAR1"
 _PAGE_KEYS = b"data|items|results|rows|records"
 _FLAT = rb'(?:"(?:[^"\\]|\\.)*+"|[-+.\w]++|\{[^{}\[\]]*+\}|\[[^{}\[\]]*+\])'
+_ROWS = rb'\s*+:\s*+\[\s*+(?:\{|\[\s*+")'  # a list of objects, or of arrays that begin with a text
 _PAGE = re.compile(
-    rb'\s*+\{\s*+((?:"(?!(?:%s)"\s*+:\s*+\[\s*+\{)[^"\\]{1,64}"\s*+:\s*+%s\s*+,\s*+)*+)"(%s)"\s*+:\s*+\[\s*+\{'
-    % (_PAGE_KEYS, _FLAT, _PAGE_KEYS),
+    rb'\s*+\{\s*+((?:"(?!(?:%s)"%s)[^"\\]{1,64}"\s*+:\s*+%s\s*+,\s*+)*+)"(%s)"%s'
+    % (_PAGE_KEYS, _ROWS, _FLAT, _PAGE_KEYS, _ROWS),
     re.DOTALL,
 )
 _PAGING = re.compile(
