@@ -166,7 +166,7 @@ def test_bad_data_exits_1(tmp_path: Path, trace: Path) -> None:
 def test_queries(dataset: Path) -> None:
     listed = run("query", dataset, "--list").stdout
     assert "workload" in listed
-    assert "What the workload asks for" in listed
+    assert "The size and pace of the workload" in listed
     rows = as_json("query", dataset, "lru_curve", "axis=session", "block=512", "capacities=2,8")["rows"]
     assert len(rows) == 4
     rows = as_json("query", dataset, "--sql", "SELECT count(*)::INT AS n FROM requests")["rows"]
