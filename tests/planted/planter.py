@@ -40,7 +40,7 @@ MERGED_TOKENS = 2
 """Tokens at the end of a text that may become others when it grows."""
 
 NEAR_TOKENS = 200
-"""Of two causes within so many tokens either may be named."""
+"""Of two causes no further apart than this many tokens, either may be named."""
 
 SHORT_MESSAGE = 120
 """Bytes of a message that a user may write twice."""

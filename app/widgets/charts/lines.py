@@ -219,7 +219,7 @@ def rate_over_time(frame: pl.DataFrame) -> Any:
 
 
 def age_lines(frame: pl.DataFrame, block: int) -> Any:
-    """Age by cache size, median and p10 to p90: of what is re-used, or of what is evicted (`eviction_age`)."""
+    """Age by cache size, median and p10 to p90: of reused blocks, or of evicted ones (`eviction_age`)."""
     sized = frame.with_columns(capacity_tokens=pl.col("capacity_blocks") * block)
     rows, tooltip = tipped(sized, {"Median age": ("age_s_p50", formats.seconds)})
     x = alt.X(
