@@ -155,6 +155,8 @@ class InputReader:
         return not same.claimed and self.known.siblings_changed(source, same)
 
     def _refuse(self, source: Source, reason: str, skipped: bool = False, unrecognised: bool = False) -> None:
+        if source.damage is not None:
+            reason = f"{source.damage.reason} after {source.damage.after}, and what came before is {reason}"
         self.tally.refused(source.name, reason, skipped, unrecognised)
         self.outcomes[id(source)] = _Outcome(None, Counts({"skipped" if skipped else "failed": 1}))
         source.close()
@@ -191,7 +193,7 @@ class InputReader:
         rejected, rows = len(builder.requests.rejects), builder.rows
         builder.take(counted(records, source))
         if source.damage is not None:
-            reason = f"{source.damage.reason} after {source.damage.after_bytes:,} bytes; every record before was read"
+            reason = f"{source.damage.reason} after {source.damage.after}; every record before was read"
             builder.take([Reject(source.in_hand, reason)])
         builder.notes.update(source.remarks)
         try:
@@ -217,8 +219,6 @@ class InputReader:
             self.tally.without_request(source.name, f"{NO_REQUEST} (read as {', then as '.join(tried)}): {why}")
         self.tally.read(source.name, name, counts, builder.requests.rejects[rejected:], builder.notes)
         self.outcomes[id(source)] = _Outcome(label, counts, name, builder.notes)
-        for one in builder.evidence:
-            self.tally.usage.add(name, one)
         builder.notes = Counter()
         for sibling in (source.siblings[path] for path in source.claims):
             self._claim(sibling, label)

@@ -50,8 +50,10 @@ def offered(
                 return name, others, tried
     held = list(first)
     of_content = [record for record in held if type(record) is not Note]
-    rejected = any(type(record) is Reject for record in held)
-    return offer.format, held if rejected and len(of_content) > 1 else None, tried
+    rejected = next((record.reason for record in held if isinstance(record, Reject)), "")
+    if rejected and len(of_content) > 1:
+        return offer.format, held, tried
+    return offer.format, None, [f"{tried[0]} ({rejected})" if rejected else tried[0], *tried[1:]]
 
 
 def _up_to_request(records: Iterator[Record]) -> tuple[Iterator[Record], bool]:

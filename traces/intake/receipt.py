@@ -29,13 +29,12 @@ class Tally:
         self.unrecognised = 0
         self.unrecognised_files: set[str] = set()
         self.repeats = 0
-        self.usage = Findings()
 
     def state(self) -> dict[str, Any]:
         """Everything as JSON values, without names of files."""
         nameless = [{**r, "file": "(read before the ingest was resumed)"} for r in self.rejects]
         counts = {k: dict(getattr(self, k)) for k in ("files", "formats", "records", "warnings", "reasons")}
-        return {**counts, "rejects": nameless, "unrecognised": self.unrecognised, "usage": self.usage.state()}
+        return {**counts, "rejects": nameless, "unrecognised": self.unrecognised}
 
     @classmethod
     def restored(cls, state: dict[str, Any]) -> Tally:
@@ -44,7 +43,6 @@ class Tally:
         for name in ("files", "formats", "records", "warnings", "reasons"):
             getattr(tally, name).update(state[name])
         tally.rejects, tally.unrecognised = state["rejects"], state["unrecognised"]
-        tally.usage = Findings(state.get("usage"))
         return tally
 
     def refused(self, name: str, reason: str, skipped: bool = False, unrecognised: bool = False) -> None:
@@ -131,9 +129,18 @@ class Tally:
             self.rejects[-min(len(self.reasons), LISTED_REJECTS)] = reject
 
     def receipt(
-        self, tables: dict[str, pl.DataFrame], first_row: int, tokenizer: str, path: Path | None
+        self,
+        tables: dict[str, pl.DataFrame],
+        first_row: int,
+        tokenizer: str,
+        path: Path | None,
+        usage: Findings | None = None,
     ) -> dict[str, Any]:
-        """The receipt (command-line contract `ingest`) of the requests from row `first_row` on."""
+        """The receipt (command-line contract `ingest`) of the requests from row `first_row` on.
+
+        `usage`: what the inputs that were read show of their usage figures.
+        """
+        usage = usage or Findings()
         sources = tables["sources"]
         new = tables["requests"]
         if first_row:
@@ -144,7 +151,7 @@ class Tally:
         basis = used["time_basis"].unique().to_list() or ["none"]
         units = used["time_unit"].drop_nulls().unique().to_list()
         tokenized = bool(used["tokenizer"].drop_nulls().len())
-        warnings = self.usage.warnings()
+        warnings = usage.warnings()
         warnings += [text if n == 1 else f"{text} (× {n:,})" for text, n in self.warnings.items() if n > 0]
         if used.filter(pl.col("lengths") == "tokenizer").height:
             warnings.append(f"lengths counted with {tokenizer} are estimates where the model's own tokenizer differs")
@@ -164,7 +171,7 @@ class Tally:
             "tokenizer": tokenizer if tokenized else None,
             "time_basis": basis[0] if len(basis) == 1 else "mixed",
             "time_unit": units[0] if len(units) == 1 else ("mixed" if units else None),
-            "evidence": self.usage.sentences(),
+            "evidence": usage.sentences(),
             "rejects": self.rejects,
             "reject_reasons": {reason: count for reason, count in self.reasons.most_common() if count > 0},
             "unrecognised_files": self.unrecognised,

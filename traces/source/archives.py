@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple, cast
 
-from traces.source.limits import CHUNK_BYTES, MAX_NESTING, RATIO_FROM_BYTES, Limits
+from traces.source.limits import CHUNK_BYTES, MAX_NESTING, Limits, Meter
 from traces.source.packed import ZIP_METHODS, Entry
 from traces.source.sources import Source
+from traces.source.streams import Slice
 
 SKIP_NAMES = {".DS_Store", "Thumbs.db", "desktop.ini", "__MACOSX"}
 _NOT_ARCHIVES = (".eval", ".xlsx", ".docx", ".npz", ".whl", ".jar")
@@ -33,22 +34,27 @@ class Refused(NamedTuple):
 
 
 class Budget:
-    """What all archives of one input may unpack to together."""
+    """What all archives of one input may unpack to together, and the file that holds the zips in it meanwhile."""
 
     def __init__(self, limits: Limits, packed_bytes: int) -> None:
-        self.limits, self._packed, self._unpacked = limits, max(1, packed_bytes), 0
+        self.limits, self._entries = limits, 0
+        self._meter = Meter(limits, max(1, packed_bytes))
+        self._spool: IO[bytes] | None = None
 
-    def spend(self, infos: list[zipfile.ZipInfo]) -> str | None:
-        """Count an archive's entries; why they are too many or too large, or None."""
-        if len(infos) > self.limits.entries:
-            return f"a zip of {len(infos):,} entries; at most {self.limits.entries:,} are read"
-        self._unpacked += sum(info.file_size for info in infos)
-        ratio = self._unpacked / self._packed
-        if self._unpacked > self.limits.total_bytes or (
-            self._unpacked > RATIO_FROM_BYTES and ratio > self.limits.ratio
-        ):
-            return f"a zip that unpacks to {self._unpacked:,} bytes from {self._packed:,}: refused as a zip bomb"
-        return None
+    def spend(self, infos: list[zipfile.ZipInfo]) -> str:
+        """Count an archive's entries; why they are too many or too large, or ""."""
+        self._entries += len(infos)
+        if self._entries > self.limits.entries:
+            return f"holds more than {self.limits.entries:,} files, with the zips in it (split it)"
+        return self._meter.over(sum(info.file_size for info in infos))
+
+    def kept(self, stream: IO[bytes]) -> IO[bytes]:
+        """What a stream holds, in a temporary file that all nested zips share."""
+        if self._spool is None:
+            self._spool = cast(IO[bytes], tempfile.SpooledTemporaryFile(max_size=CHUNK_BYTES))  # noqa: SIM115
+        start = self._spool.seek(0, 2)
+        shutil.copyfileobj(stream, self._spool, CHUNK_BYTES)
+        return cast(IO[bytes], Slice(self._spool, start, self._spool.tell() - start))
 
 
 def is_zip(start: bytes, name: str) -> bool:
@@ -65,8 +71,8 @@ def entries(name: str, stream: IO[bytes] | Path, budget: Budget, depth: int = 0)
         yield Refused(name, f"a zip that cannot be read: {type(error).__name__}")
         return
     refusal = budget.spend(infos)
-    if refusal is not None:
-        yield Refused(name, refusal)
+    if refusal:
+        yield Refused(name, f"a zip that {refusal}")
         return
     seen: dict[str, int] = {}
     for info in infos:
@@ -107,12 +113,10 @@ def _nested(
     if depth > MAX_NESTING:
         yield Refused(name, f"zips nested more than {MAX_NESTING} deep")
         return
-    spool: IO[bytes] = cast(IO[bytes], tempfile.SpooledTemporaryFile(max_size=64 << 20))  # noqa: SIM115 (outlives this)
     source = Source(name, entry=Entry(file, info), limits=budget.limits)
     try:
         with source.open() as inner:
-            shutil.copyfileobj(inner, spool, CHUNK_BYTES)
-        spool.seek(0)
+            spool = budget.kept(inner)
     except UNREADABLE as error:
         yield Refused(name, f"a zip that cannot be read: {type(error).__name__}")
         return

@@ -31,7 +31,11 @@ _PAGING = re.compile(
     re.IGNORECASE,
 )
 _ARRAY = re.compile(rb"\s*+\[\s*+[\{\[\]]")
-_SKIP = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
+_PLAIN = rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+'
+_FLAT_ONES = rb"(?:%s(?:\{%s\}|\[%s\]))*+" % (_PLAIN, _PLAIN, _PLAIN)
+_SKIP = re.compile(_PLAIN, re.DOTALL)
+_SKIP_INSIDE = re.compile(rb"(?:%s(?:\{%s%s\}|\[%s%s\]))*+%s" % (_PLAIN, *(_FLAT_ONES, _PLAIN) * 2, _PLAIN), re.DOTALL)
+"""Of a record, also what is closed at once: lists and objects that hold none, or only such."""
 _SCALAR = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[^\s,\]}"]++', re.DOTALL)
 _CUT_CHARACTERS = 8
 """A text that is cut in the middle of a value stops being JSON at most this far from its end."""
@@ -140,7 +144,8 @@ class _Cutter:
     def cut(self) -> Iterator[bytes | None]:
         """Yield the records as they are, those that are damaged or cut off too."""
         while True:
-            self._at = _SKIP.match(self._buffer, self._at).end()  # type: ignore[union-attr]  # it can match nothing
+            skip = _SKIP if self._start < 0 else _SKIP_INSIDE
+            self._at = skip.match(self._buffer, self._at).end()  # type: ignore[union-attr]  # it can match nothing
             if self._at == len(self._buffer) or self._buffer[self._at] == _QUOTE:  # a string that is not all here
                 if self._read_on():
                     continue

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
+from traces.source.limits import Meter
 from traces.source.sources import Head, Source
 
 MAGIC = b"SQLite format 3\0"
@@ -38,6 +39,7 @@ class Database:
     def __init__(self, source: Source) -> None:
         self._seconds = min(_SECONDS_PER_ROW, source.limits.seconds)
         self._deadline = time.monotonic() + self._seconds
+        self._meter = Meter(source.limits, max(1, source.size))
         try:
             self._base = _opened(source)
             self._base.row_factory = sqlite3.Row
@@ -70,6 +72,8 @@ class Database:
         self._deadline = time.monotonic() + self._seconds
         try:
             for row in self._base.execute(statement):
+                if over := self._meter.over(sum(len(cell) for cell in row if isinstance(cell, (str, bytes)))):
+                    raise BadDatabase(f"the table {table} is not read on: the database {over}")
                 yield dict(row)
                 self._deadline = time.monotonic() + self._seconds
         except sqlite3.Error as error:

@@ -6,7 +6,6 @@ import bz2
 import io
 import lzma
 import struct
-import time
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from typing import IO, Any, NamedTuple, Protocol, cast
 
 import zstandard
 
-from traces.source.limits import RATIO_FROM_BYTES, Limits
+from traces.source.limits import Limits, Meter
 from traces.source.streams import Rest, Slice, first_bytes
 
 _PACKED_BYTES = 1 << 16
@@ -25,10 +24,10 @@ _MOST_AT_ONCE = 1 << 20
 
 
 class Damage(NamedTuple):
-    """Why a stream ended early, and after how many bytes of content."""
+    """Why a stream ended early, and after how much of its content ("512 bytes")."""
 
     reason: str
-    after_bytes: int
+    after: str
 
 
 class _Codec(Protocol):
@@ -149,11 +148,10 @@ class Unpacked(io.RawIOBase):
         damaged: Callable[[Damage], None],
         checksum: tuple[int, int] | None = None,
     ) -> None:
-        self._raw, self._name, self._codec, self._limits, self._damaged = raw, name, codec, limits, damaged
+        self._raw, self._name, self._codec, self._damaged = raw, name, codec, damaged
         self._checksum = checksum
         self._packed, self._waiting, self._ended = b"", memoryview(b""), False
-        self._read = self._made = self._crc = 0
-        self._deadline = time.monotonic() + limits.seconds
+        self._meter, self._crc = Meter(limits), 0
 
     def readable(self) -> bool:
         """Always."""
@@ -174,38 +172,36 @@ class Unpacked(io.RawIOBase):
                 self._packed = self._raw.read(_PACKED_BYTES)
             except (OSError, ValueError) as error:
                 return self._end(f"cannot be read on ({type(error).__name__})")
-            self._read += len(self._packed)
+            self._meter.packed += len(self._packed)
             if not self._packed:
                 return self._end(self._complaint())
         try:
             data, self._packed = self._codec.unpack(self._packed)
         except _Failed as failed:
             data = failed.data
-            self._made += len(data)
+            self._meter.made += len(data)
             self._end("is damaged")
             return data
-        self._made += len(data)
+        complaint = self._meter.over(len(data)) if data else ""
         if self._checksum is not None:
             self._crc = zlib.crc32(data, self._crc)
-        if self._made > RATIO_FROM_BYTES and self._made > self._read * self._limits.ratio:
-            self._end(f"unpacks to more than {self._limits.ratio:,.0f} times its size: refused as a bomb")
-        elif self._made > self._limits.total_bytes:
-            self._end(f"unpacks to more than {self._limits.total_bytes:,} bytes")
-        elif time.monotonic() > self._deadline:
-            self._end(f"took longer than {self._limits.seconds:,.0f} s to read")
+            if self._meter.made > self._checksum[1]:
+                complaint = "holds more than the zip says"
+        if complaint:
+            self._end(complaint)
         return data
 
     def _complaint(self) -> str:
         if not self._codec.whole:
             return "is cut off"
-        if self._checksum is not None and self._checksum != (self._crc, self._made):
+        if self._checksum is not None and self._checksum != (self._crc, self._meter.made):
             return "has a wrong checksum"
         return ""
 
     def _end(self, complaint: str) -> bytes:
         self._ended = True
         if complaint:
-            self._damaged(Damage(f"{self._name} {complaint}", self._made))
+            self._damaged(Damage(f"{self._name} {complaint}", f"{self._meter.made:,} bytes"))
         return b""
 
     def close(self) -> None:
@@ -222,16 +218,13 @@ class Entry:
         self.size = info.file_size
 
     def open(self, limits: Limits, damaged: Callable[[Damage], None]) -> IO[bytes]:
-        """The entry's content.
-
-        Raises:
-            OSError: if the entry is not where the zip says.
-        """
+        """The entry's content; damage, and nothing, where it is not where the zip says."""
         stream, info = cast(IO[bytes], self._file.fp), self._info
-        stream.seek(info.header_offset)
+        stream.seek(max(0, info.header_offset))
         header = stream.read(30)
         if len(header) < 30 or header[:4] != b"PK\x03\x04":
-            raise OSError("a zip entry without a header")
+            damaged(Damage("the zip's entry is not where the zip says", "0 bytes"))
+            return io.BytesIO()
         name, extra = struct.unpack("<HH", header[26:30])
         raw = cast(IO[bytes], Slice(stream, info.header_offset + 30 + name + extra, info.compress_size))
         codec, checksum = ZIP_METHODS[info.compress_type](), (info.CRC, info.file_size)

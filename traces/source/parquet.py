@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from traces.source.json_values import parse_json
-from traces.source.limits import RATIO_FROM_BYTES, Limits
+from traces.source.limits import Limits, Meter
+from traces.source.packed import Damage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,8 +23,8 @@ MAX_ROW_BYTES = 256 << 20
 _TEXTS = ("STRING", "JSON", "ENUM", "BSON", "NONE")
 """Logical types of columns of bytes that can be read as dictionaries."""
 
-Row = tuple[int, dict[str, Any] | str]
-"""(row, 1-based; the row, or why it is none)."""
+Row = tuple[int, dict[str, Any]]
+"""(row, 1-based; its cells by column)."""
 
 
 def column_names(path: Path) -> list[str]:
@@ -38,17 +39,20 @@ def column_names(path: Path) -> list[str]:
         return []
 
 
-def parquet_rows(path: Path, names: list[str] | None = None, most_ratio: float = Limits().ratio) -> Iterator[Row]:
+def parquet_rows(
+    path: Path, limits: Limits, damaged: Callable[[Damage], None], names: list[str] | None = None
+) -> Iterator[Row]:
     """Rows of a Parquet file.
 
-    Every column of texts is read as a dictionary, so a text that a small file repeats a million times is held once. A
-    group of rows whose values take far more memory than the file has bytes is not read. A slice of rows is as long as
-    its bytes allow.
+    Every column of texts is read as a dictionary, so a text that a small file repeats a million times is held once.
+    Groups of rows are counted by what their values take in memory, and not read beyond the limits. A slice of rows is
+    as long as its bytes allow.
 
     Args:
         path: the file.
+        limits: what it may unpack to.
+        damaged: called where it cannot be read on.
         names: the columns to read, where they exist; None reads all.
-        most_ratio: most bytes of values per byte of the file, from `RATIO_FROM_BYTES` on.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -62,26 +66,25 @@ def parquet_rows(path: Path, names: list[str] | None = None, most_ratio: float =
             leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type in _TEXTS
         ]
         wanted = schema.names if names is None else [name for name in names if name in schema.names]
-        most = max(RATIO_FROM_BYTES, path.stat().st_size * most_ratio)
+        meter = Meter(limits, path.stat().st_size)
         with pq.ParquetFile(path, read_dictionary=texts) as file:
             for group in range(metadata.num_row_groups):
                 size = _group_bytes(metadata.row_group(group), {*wanted}, {*texts})
-                if size > most:
-                    yield number + 1, f"rows that unpack to more than {most_ratio:,.0f} times the file's size"
-                    return
+                if over := meter.over(size):
+                    return damaged(Damage(f"the Parquet file {over}", f"{number:,} rows"))
                 each = size // max(1, metadata.row_group(group).num_rows)
                 at_once = max(1, min(BATCH_ROWS, BATCH_BYTES // max(1, each)))
                 for batch in file.iter_batches(batch_size=at_once, row_groups=[group], columns=wanted):
-                    rows = _rows_at_once(batch)
-                    if not rows:
-                        yield number + 1, f"rows of more than {MAX_ROW_BYTES >> 20} MiB each; what follows is not read"
-                        return
+                    rows, over = _rows_at_once(batch), meter.over()
+                    if over or not rows:
+                        over = over or f"has rows of more than {MAX_ROW_BYTES >> 20} MiB each"
+                        return damaged(Damage(f"the Parquet file {over}", f"{number:,} rows"))
                     for start in range(0, batch.num_rows, rows):
                         for row in batch.slice(start, rows).to_pylist():
                             number += 1
                             yield number, row
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        yield number + 1, f"Parquet that cannot be read from here on ({type(error).__name__})"
+        damaged(Damage(f"the Parquet file cannot be read on ({type(error).__name__})", f"{number:,} rows"))
 
 
 def _group_bytes(group: Any, wanted: set[str], texts: set[str]) -> int:
@@ -119,21 +122,15 @@ def _row_bytes(column: pa.Array, rows: int) -> int:
     return column.nbytes // max(1, rows)
 
 
-def parquet_lines(path: Path, most_ratio: float = Limits().ratio) -> Iterator[tuple[int, bytes | None]]:
+def parquet_lines(rows: Iterator[Row]) -> Iterator[tuple[int, bytes | None]]:
     """Rows as lines of JSON, as a reader of JSON Lines takes them.
 
     A column all of whose first texts are JSON objects or arrays holds JSON; a file whose only column does holds one
-    record a cell. Cells without a value are left out, as lines leave them out. A row that is none ends the lines with
-    a text that is no JSON.
+    record a cell. Cells without a value are left out, as lines leave them out.
     """
     json_columns: set[str] | None = None
     waiting: list[tuple[int, dict[str, Any]]] = []
-    for number, row in parquet_rows(path, None, most_ratio):
-        if isinstance(row, str):
-            yield from _encoded(waiting, json_columns or set())
-            waiting = []
-            yield number, row.encode()
-            continue
+    for number, row in rows:
         waiting.append((number, row))
         if json_columns is None and len(waiting) == 64:
             json_columns = _json_columns([row for _, row in waiting])

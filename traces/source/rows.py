@@ -11,8 +11,10 @@ from itertools import chain
 from typing import Any
 
 from traces.source import parquet
-from traces.source.parquet import Row
 from traces.source.sources import Head, Source, parse_json
+
+Row = tuple[int, dict[str, Any] | str]
+"""(row, 1-based; the row, or why it is none)."""
 
 LENGTHS_ONLY = (
     "lengths only: no prompt text and no block ids. Without sessions there is no hit rate; inside a session a prompt "
@@ -64,7 +66,7 @@ def rows(source: Source, chosen: Callable[[list[str]], list[str]] | None = None)
     head = source.head()
     shape = kind(head)
     if shape == "parquet":
-        yield from parquet_rows(source, None if chosen is None else chosen(columns(head)) or None)
+        yield from source.parquet_rows(None if chosen is None else chosen(columns(head)) or None)
     else:
         yield from json_rows(source) if shape == "json" else csv_rows(source)
 
@@ -154,14 +156,3 @@ class _CsvLines:
         """The numbers of lines that were too long since the last call."""
         numbers, self._too_long = self._too_long, []
         return numbers
-
-
-def parquet_rows(source: Source, names: list[str] | None = None) -> Iterator[Row]:
-    """Rows of a Parquet file.
-
-    Args:
-        source: the input.
-        names: the columns to read, where they exist; None reads all.
-    """
-    yield from parquet.parquet_rows(source.local_path(), names, source.limits.ratio)
-    source.bytes_read = source.size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,14 +19,15 @@ from traces.source.head import Head
 from traces.source.json_values import TooLarge, parse_json
 from traces.source.limits import CHUNK_BYTES, HEAD_BYTES, LINE_BUFFER_BYTES, Limits
 from traces.source.packed import Damage, Entry, is_packed, unpacked
-from traces.source.parquet import parquet_lines
+from traces.source.parquet import Row, parquet_lines, parquet_rows
 from traces.source.streams import Hashed, as_utf8, read_exactly
 
 __all__ = ["Head", "Source", "TooLarge", "parse_json"]
 
 HEARD_EVERY_BYTES = 4 << 20
-_BLANK_RUN = 1024
-"""Blank lines in a row from which on they are passed over at once."""
+_BLANK_LINES, _BLANK_RUN = 64, 1024
+"""After so many blank lines in a row, the next are passed over at once if they have so many bytes."""
+_BLANK = re.compile(rb"[ \t\r\n]*+")
 
 
 class Source:
@@ -162,7 +164,7 @@ class Source:
     def lines(self) -> Iterator[tuple[int, bytes | None]]:
         """Yield (1-based number, line without its end): a record, where the file is JSON in any arrangement.
 
-        A line over `MAX_LINE_BYTES` is None. Blank lines are b"", and long runs of them are passed over. The number is
+        A line over `MAX_LINE_BYTES` is None. Long runs of blank lines are passed over. The number is
         the line's or, in an array, a page, documents and Parquet, the record's.
         """
         kinds = {"text": self._text_lines, "parquet": self._parquet_lines}
@@ -170,9 +172,15 @@ class Source:
         return (line for line in lines if line[0] not in self.left_out) if self.left_out else lines
 
     def _parquet_lines(self) -> Iterator[tuple[int, bytes | None]]:
-        for number, line in parquet_lines(self.local_path(), self.limits.ratio):
+        for number, line in parquet_lines(self.parquet_rows()):
             self.in_hand = number
             yield number, line
+
+    def parquet_rows(self, names: list[str] | None = None) -> Iterator[Row]:
+        """The rows of a Parquet file, of the columns `names` where they exist; None reads all."""
+        for number, row in parquet_rows(self.local_path(), self.limits, self._damaged, names):
+            self.in_hand = number
+            yield number, row
         self.bytes_read = self.size
 
     def _values(self) -> Iterator[tuple[int, bytes | None]]:
@@ -192,7 +200,7 @@ class Source:
             # lines are small beside the buffer, so the allocator reuses their memory instead of faulting in new pages
             buffered = io.BufferedReader(cast(io.RawIOBase, stream), LINE_BUFFER_BYTES)
             readline = buffered.readline
-            number, heard_at = 0, HEARD_EVERY_BYTES
+            number, blanks, heard_at = 0, 0, HEARD_EVERY_BYTES
             while line := readline(most + 1):
                 self.in_hand = number = number + 1
                 self.bytes_read += len(line)
@@ -203,9 +211,10 @@ class Source:
                 if line.endswith(b"\n"):
                     line = line[:-2] if line.endswith(b"\r\n") else line[:-1]
                     yield number, line
-                    if not line:
+                    blanks = blanks + 1 if not line or line.isspace() else 0
+                    if blanks >= _BLANK_LINES:
                         passed = self._pass_blank_lines(buffered)
-                        number += passed
+                        number, blanks = number + passed, blanks if passed else 0
                 elif len(line) > most:
                     while rest := readline(CHUNK_BYTES):
                         self.bytes_read += len(rest)
@@ -218,12 +227,11 @@ class Source:
 
     def _pass_blank_lines(self, buffered: io.BufferedReader[io.RawIOBase]) -> int:
         ahead = buffered.peek()
-        blank = ahead[: len(ahead) - len(ahead.lstrip(b"\r\n"))].rstrip(b"\r")
-        if len(blank) < _BLANK_RUN:
+        size = ahead.rfind(b"\n", 0, _BLANK.match(ahead).end()) + 1  # type: ignore[union-attr]  # it can match nothing
+        if size < _BLANK_RUN:
             return 0
-        buffered.read(len(blank))
-        self.bytes_read += len(blank)
-        return blank.count(b"\n")
+        self.bytes_read += size
+        return buffered.read(size).count(b"\n")
 
     def scratch(self) -> Path:
         """A private folder for copies of this input; `close` removes it."""

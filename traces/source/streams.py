@@ -119,11 +119,23 @@ class Slice(io.RawIOBase):
     """A part of a file. Several slices of one file may be read in turn."""
 
     def __init__(self, stream: IO[bytes], start: int, size: int) -> None:
-        self._stream, self._at, self._end = stream, start, start + size
+        self._stream, self._start, self._at, self._end = stream, start, start, start + size
 
     def readable(self) -> bool:
         """Always."""
         return True
+
+    def seekable(self) -> bool:
+        """Always."""
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to a place that counts from the start of the part (0), from where it is (1) or from its end (2)."""
+        place = offset + (self._start, self._at, self._end)[whence]
+        if place < self._start:
+            raise ValueError("a place before the start")
+        self._at = place
+        return place - self._start
 
     def readinto(self, buffer: Any) -> int:
         """The next bytes of the part."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traces.records import Record, Reject, Skipped
+from traces.source import limits
 from traces.source.json_values import memory_of
 from traces.source.limits import MAX_JSON_MEMORY_BYTES
 from traces.source.rows import json_row, json_rows
@@ -41,7 +42,10 @@ class Ledger:
 
     def reject(self, ordinal: int, reason: str) -> None:
         """A record that cannot be used."""
-        self.rejects.append(Reject(ordinal, reason))
+        if len(self.rejects) < limits.MOST_REJECTS:
+            self.rejects.append(Reject(ordinal, reason))
+        else:
+            self.skipped["rejected", "more records that cannot be used"] += 1
 
     def usage(
         self,
@@ -72,6 +76,10 @@ class Ledger:
             yield Skipped("used", self.used - requests, "part of a conversation")
 
 
+_RECORD_BYTES = 100
+"""What a record takes beside its values."""
+
+
 def objects(source: Source, ledger: Ledger) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (number, object) of each record of a JSON source, however arranged; other records are rejected."""
     for ordinal, value in json_rows(source):
@@ -91,7 +99,7 @@ def document(source: Source, ledger: Ledger) -> Any:
     values: list[Any] = []
     memory = 0
     for ordinal, line in source.lines():
-        memory += memory_of(line or b"")
+        memory += _RECORD_BYTES + memory_of(line or b"")
         if memory > MAX_JSON_MEMORY_BYTES:
             gib = MAX_JSON_MEMORY_BYTES >> 30
             ledger.reject(ordinal, f"records that take more than {gib} GiB of memory together; those before were used")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from traces.records import Evidence
@@ -13,13 +14,12 @@ ODD = "the total equals no sum of the parts"
 class Findings:
     """Adds up what the inputs of a dataset, or of one ingest, showed of their usage figures."""
 
-    def __init__(self, state: list[list[Any]] | None = None) -> None:
+    def __init__(self, shown: Iterable[tuple[str, Evidence]] = ()) -> None:
         self._found: dict[tuple[str, str], Evidence] = {}
-        for format_name, meaning, records, proofs, *rest in state or []:
-            self.add(format_name, Evidence(meaning, records, tuple((p, n) for p, n in proofs), *rest))
+        for format_name, evidence in shown:
+            self._add(format_name, evidence)
 
-    def add(self, format_name: str, evidence: Evidence) -> None:
-        """Take what one input of a format showed."""
+    def _add(self, format_name: str, evidence: Evidence) -> None:
         known = self._found.get((format_name, evidence.meaning))
         if known is not None:
             proofs = Counter(dict(known.proofs))
@@ -32,10 +32,6 @@ class Findings:
                 assumed=known.assumed + evidence.assumed,
             )
         self._found[format_name, evidence.meaning] = evidence
-
-    def state(self) -> list[list[Any]]:
-        """Everything as JSON values."""
-        return [[name, *one] for (name, _), one in self._found.items()]
 
     def sentences(self) -> list[dict[str, Any]]:
         """One sentence a format: what its usage figures mean and what shows it (receipt `evidence`)."""

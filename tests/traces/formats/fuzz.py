@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import re
 import resource
 import shutil
 import signal
@@ -22,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.traces.formats.mutations import mutated, packed
 from traces.dataset.building.builder import Builder
 from traces.intake.ingest import NothingUsable, Options, ingest
 from traces.intake.reading import LazyTokenizer, context_of, guarded
@@ -32,116 +32,6 @@ from traces.source.sources import Source
 LONGEST_S = 10
 """CPU seconds that reading may take; what waits without computing may take a minute for each."""
 WRITE_EVERY = 5
-WINDOW_BYTES = 2048
-
-_JUNK = [
-    b"null",
-    b"true",
-    b"-1",
-    b"0",
-    b"1e999",
-    b"NaN",
-    b"1.5",
-    b"9223372036854775808",
-    b"36893488147419103232",
-    b"-9223372036854775809",
-    b"1e15",
-    b'""',
-    b'"x"',
-    b'"\\ud800"',
-    b"[]",
-    b"{}",
-    b"[[]]",
-    b"[1.5]",
-    b"[null]",
-    b'{"a":{"a":{"a":1}}}',
-    b"\x00",
-    b"\xff\xfe",
-    b"\xef\xbb\xbf",
-    b'"',
-    b",",
-    b"\n",
-    b"\r\n",
-    b"[" * 3000,
-    b"2026-13-45T99:99:99Z",
-    b"0001-01-01T00:00:00+14:00",
-    b"9999-12-31T23:59:59-14:00",
-]
-_VALUE = re.compile(rb'-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|"(?:[^"\\\n]|\\.){0,200}"|true|false|null')
-
-
-def mutate(data: bytes, seed: int) -> bytes:
-    """`data` with one to eight random changes; the same for the same seed."""
-    rnd = random.Random(seed)
-    for _ in range(rnd.randint(1, 8)):
-        data = rnd.choice(_CHANGES)(data, rnd)
-    return data
-
-
-def _span(data: bytes, rnd: random.Random) -> tuple[int, int]:
-    start = rnd.randrange(len(data) + 1)
-    return start, min(len(data), start + int(rnd.expovariate(0.05)))
-
-
-def _flip(data: bytes, rnd: random.Random) -> bytes:
-    if not data:
-        return data
-    at = rnd.randrange(len(data))
-    return data[:at] + bytes([rnd.randrange(256)]) + data[at + 1 :]
-
-
-def _delete(data: bytes, rnd: random.Random) -> bytes:
-    start, stop = _span(data, rnd)
-    return data[:start] + data[stop:]
-
-
-def _repeat(data: bytes, rnd: random.Random) -> bytes:
-    start, stop = _span(data, rnd)
-    return data[:stop] + data[start:stop] * rnd.randint(1, 3) + data[stop:]
-
-
-def _insert(data: bytes, rnd: random.Random) -> bytes:
-    at = rnd.randrange(len(data) + 1)
-    return data[:at] + rnd.choice(_JUNK) + data[at:]
-
-
-def _cut(data: bytes, rnd: random.Random) -> bytes:
-    return data[: rnd.randrange(len(data) + 1)] if rnd.random() < 0.3 else data
-
-
-def _value(data: bytes, rnd: random.Random) -> bytes:
-    """Replace a value by another kind of value: what finds most of the errors."""
-    start = max(0, rnd.randrange(len(data) + 1) - WINDOW_BYTES // 2)
-    found = list(_VALUE.finditer(data, start, start + WINDOW_BYTES))
-    if not found:
-        return data
-    one = rnd.choice(found)
-    other = rnd.choice(_JUNK) if rnd.random() < 0.7 else rnd.choice(found).group()
-    return data[: one.start()] + other + data[one.end() :]
-
-
-def _lines(data: bytes, rnd: random.Random) -> bytes:
-    lines = data.split(b"\n")
-    a, b = rnd.randrange(len(lines)), rnd.randrange(len(lines))
-    if rnd.random() < 0.5:
-        lines[a], lines[b] = lines[b], lines[a]
-    else:
-        lines.insert(a, lines[b])
-    return b"\n".join(lines)
-
-
-_CHANGES: list[Callable[[bytes, random.Random], bytes]] = [
-    _flip,
-    _delete,
-    _repeat,
-    _insert,
-    _cut,
-    _value,
-    _value,
-    _value,
-    _value,
-    _lines,
-]
 
 
 class Hang(BaseException):
@@ -184,11 +74,12 @@ def fuzz(
     named: bool = True,
     whole_every: int = 1,
     until: float | None = None,
+    change: Callable[[str, bytes, int], tuple[str, bytes]] = mutated,
 ) -> Figures:
     """Ingest `n` mutations of `files` (files, or folders of which one file is changed).
 
     With `whole_every`, only so many mutations go all the way to a dataset's tables; the others are read into the tree.
-    `until` (of time.monotonic()) ends the run early.
+    `until` (of time.monotonic()) ends the run early. `change` makes (name, content) of a file's (name, content, seed).
     """
     failures: list[str] = []
     worst, done = 0.0, 0
@@ -200,7 +91,7 @@ def fuzz(
             original = files[seed % len(files)]
             place = Path(folder) / str(seed)
             place.mkdir()
-            target = _mutated(original, place, seed)
+            target = _changed(original, place, seed, change)
             started = time.process_time()
             try:
                 with _at_most(LONGEST_S):
@@ -221,15 +112,18 @@ def fuzz(
     return Figures(done, failures, worst, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
 
-def _mutated(original: Path, place: Path, seed: int) -> Path:
+def _changed(original: Path, place: Path, seed: int, change: Callable[[str, bytes, int], tuple[str, bytes]]) -> Path:
     target = place / original.name
     if original.is_file():
-        target.write_bytes(mutate(original.read_bytes(), seed))
-        return target
+        name, data = change(original.name, original.read_bytes(), seed)
+        (place / name).write_bytes(data)
+        return place / name
     shutil.copytree(original, target)
     inner = sorted(p for p in target.rglob("*") if p.is_file())
     chosen = inner[random.Random(seed).randrange(len(inner))]
-    chosen.write_bytes(mutate(chosen.read_bytes(), seed))
+    name, data = change(chosen.name, chosen.read_bytes(), seed)
+    chosen.unlink()
+    chosen.with_name(name).write_bytes(data)
     return target
 
 
@@ -248,6 +142,7 @@ def once(format_name: str | None, target: Path, dataset: Path | None) -> None:
     assert receipt["requests"] <= records["used"], f"{receipt['requests']} requests of {records['used']} used records"
     stopped = [r["reason"] for r in receipt["rejects"] if r["reason"].startswith("reading stopped")]
     assert not stopped, stopped[0]
+    assert records["read"] or receipt["rejects"] or receipt["warnings"], "an input about which nothing is said"
 
 
 def read_only(format_name: str, target: Path) -> None:
@@ -284,11 +179,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=None, help="stop after so long")
     parser.add_argument("--detect", action="store_true", help="tell the format by content instead")
+    parser.add_argument("--packed", action="store_true", help="in containers, most of them damaged")
     parser.add_argument("--whole-every", type=int, default=10, help="how often a mutation becomes tables")
     options = parser.parse_args(arguments)
     until = None if options.seconds is None else time.monotonic() + options.seconds
-    found = fuzz(options.format, options.files, options.count, options.seed, not options.detect,
-                 1 if options.detect else options.whole_every, until)  # fmt: skip
+    every, change = 1 if options.detect else options.whole_every, packed if options.packed else mutated
+    found = fuzz(options.format, options.files, options.count, options.seed, not options.detect, every, until, change)
     told = {"format": options.format, "files": len(options.files), "first_seed": options.seed, **found._asdict()}
     print(json.dumps(told))
     return 1 if found.failures else 0

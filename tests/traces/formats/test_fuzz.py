@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.places import SAMPLES
-from tests.traces.formats.fuzz import fuzz, mutate
+from tests.traces.formats.fuzz import fuzz
+from tests.traces.formats.mutations import mutate, packed, with_long_line
 from traces.intake.registry import READERS
 
 WITH_SAMPLES = sorted(name for name in READERS if (SAMPLES / name).is_dir())
@@ -21,6 +22,19 @@ def test_mutated_samples_never_raise(name: str) -> None:
 def test_mutated_samples_are_detected_or_refused(name: str) -> None:
     files = sorted(p for p in (SAMPLES / name).iterdir() if not p.name.startswith("."))
     assert fuzz(name, files, 3, first_seed=1000, named=False).failures == []
+
+
+@pytest.mark.parametrize("name", WITH_SAMPLES)
+def test_damaged_containers_never_raise(name: str) -> None:
+    files = sorted(p for p in (SAMPLES / name).iterdir() if not p.name.startswith("."))
+    assert fuzz(name, files, 20, whole_every=4, change=packed).failures == []
+
+
+@pytest.mark.parametrize("name", WITH_SAMPLES)
+def test_a_line_of_40_mb_never_raises(name: str) -> None:
+    files = sorted(p for p in (SAMPLES / name).iterdir() if not p.name.startswith("."))
+    change = lambda file, data, seed: (file, with_long_line(data, seed))  # noqa: E731
+    assert fuzz(name, files, 1, change=change).failures == []
 
 
 def test_a_mutation_repeats() -> None:

@@ -8,17 +8,22 @@ reads each folder in every way and prints what differs from reading it once.
 from __future__ import annotations
 
 import gzip
+import json
 import shutil
 import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import zstandard
 
 from analysis.headline.report import report
 from analysis.store.question import Question
 from analysis.store.warehouse import open_dataset
+from traces.dataset.bundle import bundle
 from traces.dataset.layout import Dataset
 from traces.intake.ingest import NothingUsable, ingest
 from traces.intake.registry import reader
@@ -46,7 +51,9 @@ def figures(dataset: Path) -> dict[str, Any]:
     found = report(open_dataset(dataset), Question(arrivals="staggered:60"))
     workload, rate = found["workload"], found["hit_rate"]
     names = ("requests", "sessions", "input_tokens", "output_tokens")
-    return {n: workload[n] for n in names} | {n: rate[n] for n in ("ceiling", "reported", "ceiling_hit_tokens")}
+    usage = Dataset(dataset).read("sources")["usage"].drop_nulls().unique().sort().to_list()
+    rates = {n: rate[n] for n in ("ceiling", "reported", "ceiling_hit_tokens")}
+    return {n: workload[n] for n in names} | rates | {"usage": usage}
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -142,7 +149,49 @@ def rotated(sample: Path, work: Path, dataset: Path) -> None:
         read(one, dataset)
 
 
-LAWS: list[Law] = [again, zipped, apart, grown, cut, backup, rotated]
+def _rearranged(sample: Path, place: Path, arrange: Callable[[list[Any]], bytes]) -> Path:
+    """A copy of a folder in which the records of each file of JSON lines are arranged in another way."""
+    folder = copied(sample, place)
+    for path in files_of(folder):
+        lines = [line for line in path.read_bytes().splitlines() if line.strip()]
+        try:
+            records = [json.loads(line) for line in lines]
+        except ValueError:
+            continue
+        if len(records) > 1 and all(isinstance(record, dict) for record in records):
+            path.write_bytes(arrange(records))
+    return folder
+
+
+def array(sample: Path, work: Path, dataset: Path) -> None:
+    """Lines as an array."""
+    read(_rearranged(sample, work / "array", lambda records: json.dumps(records).encode()), dataset)
+
+
+def pretty(sample: Path, work: Path, dataset: Path) -> None:
+    """Lines as documents of many lines."""
+    texts = partial(json.dumps, indent=2)
+    read(_rearranged(sample, work / "pretty", lambda records: "\n".join(map(texts, records)).encode()), dataset)
+
+
+def packed(sample: Path, work: Path, dataset: Path) -> None:
+    """Each file packed by zstd, under its name, unless it is packed."""
+    folder = copied(sample, work / "packed")
+    for path in files_of(folder):
+        if path.suffix != ".gz":
+            path.write_bytes(zstandard.ZstdCompressor().compress(path.read_bytes()))
+    read(folder, dataset)
+
+
+def among_ours(sample: Path, work: Path, dataset: Path) -> None:
+    """In a folder that also holds a dataset of the same files, and a bundle of it."""
+    read(sample, work / "all" / "ours")
+    bundle(Dataset(work / "all" / "ours"), work / "all" / "bundle.zip")
+    copied(sample, work / "all" / "logs")
+    read(work / "all", dataset)
+
+
+LAWS: list[Law] = [again, zipped, apart, grown, cut, backup, rotated, array, pretty, packed, among_ours]
 
 
 def main(folders: list[Path]) -> int:
@@ -161,8 +210,8 @@ def main(folders: list[Path]) -> int:
                     law(folder, work, dataset)
                     want, have = figures(once), figures(dataset)
                     differences = {name: (want[name], have[name]) for name in want if want[name] != have[name]}
-                except AssertionError as error:
-                    differences = {"error": str(error)}
+                except Exception as error:
+                    differences = {"error": repr(error)[:300]}
                 if differences:
                     broken += 1
                     print(f"{folder.name} {law.__name__}: {differences}", flush=True)

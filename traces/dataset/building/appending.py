@@ -20,7 +20,6 @@ from traces.records import ROLES
 from traces.tree.insertion import Content
 from traces.tree.nodes import COLUMNS, VIRTUAL
 from traces.tree.prefixes import PrefixTree
-from traces.usage.findings import Findings
 
 _SESSION_FIELDS = {
     "key": pl.UInt64,
@@ -78,7 +77,6 @@ def private_files(builder: Builder, copies: pl.DataFrame, rows: pl.DataFrame, re
             "spaces": builder.spaces,
             "origins": builder.requests.origins,
             "rows": builder.rows,
-            "usage": builder.usage.state(),
             "replaced": replaced,
             "passed_over": sorted(builder.passed_over),
         },
@@ -130,7 +128,6 @@ class _State(msgspec.Struct):
     spaces: dict[str, int]
     origins: dict[str, int]
     rows: int
-    usage: Any = None
     replaced: int = 0
     passed_over: list[str] = []
 
@@ -192,7 +189,6 @@ def _restored(dataset: Dataset) -> Builder:
     builder.inputs = [Input.restored(i) for i in state.inputs]
     builder.spaces, builder.requests.origins = state.spaces, state.origins
     builder.sources = [tuple(row[1:-1]) for row in dataset.read("sources").rows()]
-    builder.usage = Findings(state.usage)
     builder.requests.rejects = dataset.read("rejects").rows()
     builder.named = dataset.read("divergences")
     sessions = frame("sessions.parquet").drop("session_id")

@@ -3,6 +3,7 @@ appending."""
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterable
@@ -20,7 +21,7 @@ from traces.dataset.building.request_rows import Counts, Input, RequestRows, Row
 from traces.dataset.building.source_ids import SourceIds
 from traces.digests import KeyedDigest
 from traces.records import Base, Blocks, Evidence, Note, Piece, Prompt, Record, Reject, Request, Session, Skipped
-from traces.source.limits import MOST_TOKENS
+from traces.source import limits
 from traces.text.kept_texts import KeptTexts
 from traces.tree.batches import BlockRow, PieceRow, block_batch, piece_batch
 from traces.tree.blocks import KnownTexts
@@ -56,7 +57,6 @@ class Builder:
         self.inputs: list[Input] = []
         self.spaces: dict[str, int] = {"dataset": 0}
         self.notes: Counter[str] = Counter()
-        self.usage = Findings()  # what shows the meaning of usage figures, of all inputs of the dataset
         self._pending: list[Row] = []
         self._blocks: list[BlockRow] = []
         self._pieces: list[PieceRow] = []
@@ -103,7 +103,8 @@ class Builder:
                 self._session(record)
             elif type(record) is Reject:
                 self.counts["rejected"] += 1
-                self.requests.rejects.append((self.input.label, record.ordinal, record.reason))
+                if self.counts["rejected"] <= limits.MOST_REJECTS:
+                    self.requests.rejects.append((self.input.label, record.ordinal, sys.intern(record.reason)))
             elif type(record) is Skipped:
                 self.counts[record.kind] += record.count
                 self.skipped[record.reason] += record.count
@@ -112,7 +113,6 @@ class Builder:
             elif type(record) is Note:
                 self.notes[record.text] += 1
             elif type(record) is Evidence:
-                self.usage.add(self.input.format, record)
                 self.evidence.append(record)
             if self.requests.waiting + len(self._pending) >= FLUSH_ROWS:
                 self.flush()
@@ -126,7 +126,9 @@ class Builder:
             self.flush()
         elif self._pending:
             self._hand_on(counted=True)
-        self.input = self.inputs[-1] = self.input._replace(**identity)
+        if (more := self.counts["rejected"] - limits.MOST_REJECTS) > 0:
+            self.notes[f"{more:,} more records of an input cannot be used: they are counted and not listed"] += 1
+        self.input = self.inputs[-1] = self.input._replace(evidence=tuple(self.evidence), **identity)
         for session, key in self._spawned:
             if key in self._rows:
                 session["spawn_row"] = self._rows[key]
@@ -144,6 +146,10 @@ class Builder:
         self.inputs[at] = self.inputs[at]._replace(successor=by)
         if withdraw:
             self.withdrawn.add(label)
+
+    def findings(self, first: int = 0) -> Findings:
+        """What the inputs from the place `first` on show of their usage figures, those with a successor left out."""
+        return Findings((i.format, one) for i in self.inputs[first:] if i.successor is None for one in i.evidence)
 
     def session_id(self, key: str, scope: str | None = None) -> int:
         """The id of the session `key` of the current input."""
@@ -212,7 +218,7 @@ class Builder:
 
     def _block_row(self, row: int, request: Request, prompt: Blocks, session: int | None) -> Blocks | None:
         tokens = request.input_tokens
-        if tokens is None or not 0 <= tokens <= MOST_TOKENS:
+        if tokens is None or not 0 <= tokens <= limits.MOST_TOKENS:
             return None
         block = prompt.block_tokens
         space = self._space_of.get((prompt.namespace, block))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import starmap
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from traces.dataset.building.columns import FROM_REQUEST, TYPES, columns
-from traces.records import Request
+from traces.records import Evidence, Request
 
 Row = tuple[int, int | None, int, Request]
 """(row, session, source, request)"""
@@ -29,7 +30,7 @@ class Input(NamedTuple):
     digest, size, start: of its content, the keyed digest, the bytes, and the keyed digest of its first bytes
     (traces.intake.known_files). claims: the files that its reader read beside it. successor: the label of the input
     that holds everything this one held, so that this one's requests no longer count. alone: its reader looks for files
-    beside it, and none were given.
+    beside it, and none were given. evidence: what it showed of its usage figures.
     """
 
     label: str
@@ -41,12 +42,16 @@ class Input(NamedTuple):
     claims: tuple[Claim, ...] = ()
     successor: str | None = None
     alone: bool = False
+    evidence: tuple[Evidence, ...] = ()
 
     @classmethod
     def restored(cls, values: list[Any]) -> Input:
         """The input that was written as a list of JSON values."""
         made = cls(*values)
-        return made._replace(claims=tuple(Claim(*claim) for claim in made.claims))
+        shown = tuple(
+            one._replace(proofs=tuple((p, n) for p, n in one.proofs)) for one in starmap(Evidence, made.evidence)
+        )
+        return made._replace(claims=tuple(starmap(Claim, made.claims)), evidence=shown)
 
 
 class Counts(Counter[str]):

@@ -150,7 +150,8 @@ def _divergences(builder: Builder, rows: pl.DataFrame) -> pl.DataFrame:
 
 def _sources(builder: Builder) -> pl.DataFrame:
     names = [c.name for c in SOURCES]
-    data = [(i, *source, builder.usage.sentence(source[0])) for i, source in enumerate(builder.sources)]
+    usage = builder.findings()
+    data = [(i, *source, usage.sentence(source[0])) for i, source in enumerate(builder.sources)]
     return pl.DataFrame(data, schema={n: polars_schema(SOURCES)[n] for n in names}, orient="row")
 
 

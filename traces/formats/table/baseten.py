@@ -51,9 +51,9 @@ def _session_column(source: Source) -> str | None:
     """The provided session where it ever repeats, else the guessed one."""
     seen: dict[str, set[Any]] = {name: set() for name in _SESSIONS}
     repeats: dict[str, bool] = dict.fromkeys(_SESSIONS, False)
-    for _, row in table_rows.parquet_rows(source, list(_SESSIONS)):
+    for _, row in source.parquet_rows(list(_SESSIONS)):
         for name in _SESSIONS:
-            value = row.get(name) if isinstance(row, dict) else None
+            value = row.get(name)
             if value is not None and not isinstance(value, list | dict):
                 repeats[name] |= value in seen[name]
                 seen[name].add(value)
