@@ -60,8 +60,8 @@ def uniform_placement(replicas: int, sessions: int, low: int = 1, high: int = 12
     poisson = _poisson(sessions / replicas, sessions)
     most = np.ones(sessions + 1)
     for k in range(sessions + 1):
-        most[k] = _all_within(replicas, sessions, 0, k)
-        if most[k] > 1 - 1e-13:
+        most[k] = _all_within(replicas, poisson, 0, k)
+        if most[k] > 1 - 1e-12:
             break  # the rest is 1: fuller replicas are that unlikely
     at_most, at_least = float(one[: low + 1].sum()), float(one[high:].sum())
     return Placement(
@@ -71,7 +71,7 @@ def uniform_placement(replicas: int, sessions: int, low: int = 1, high: int = 12
         high,
         at_most,
         at_least,
-        1 - _all_within(replicas, sessions, low + 1, sessions),
+        1 - _all_within(replicas, poisson, low + 1, sessions),
         1 - (float(most[high - 1]) if high <= sessions else 1.0) if high > 0 else 1.0,
         float(poisson[: low + 1].sum()),
         1 - float(poisson[:high].sum()),
@@ -102,25 +102,21 @@ def _poisson(mean: float, most: int) -> NDArray[np.float64]:
     return probabilities
 
 
-def _all_within(replicas: int, sessions: int, low: int, high: int) -> float:
-    """Probability that every replica has between `low` and `high` sessions.
+def _all_within(replicas: int, poisson: NDArray[np.float64], low: int, high: int) -> float:
+    """Probability that every replica has between `low` and `high` sessions; `poisson` is the law of one, up to all.
 
     A multinomial is independent Poissons given their sum: the n-fold convolution of the Poisson cut to [low, high],
-    at S, over the probability of the sum being S.
+    at S, over the probability of the sum being S. The convolution is the n-th power of a discrete Fourier transform, long
+    enough that the sums that wrap around onto S have no weight.
     """
+    sessions = len(poisson) - 1
     if low > high or low * replicas > sessions or high * replicas < sessions:
         return 0.0
-    cut = _poisson(sessions / replicas, sessions)
-    cut[:low] = 0
-    cut[high + 1 :] = 0
-    total = np.eye(1, sessions + 1)[0]
-    power = replicas
-    while power:
-        if power & 1:
-            total = np.convolve(total, cut)[: sessions + 1]
-        cut = np.convolve(cut, cut)[: sessions + 1]
-        power >>= 1
-    return float(min(total[sessions] / _poisson(sessions, sessions)[sessions], 1.0))
+    cut = poisson[: high + 1] * (np.arange(min(high, sessions) + 1) >= low)
+    length = 2 * sessions + 64
+    total = np.fft.irfft(np.fft.rfft(cut, length) ** replicas, length)
+    of_sum = math.exp(sessions * math.log(sessions) - sessions - math.lgamma(sessions + 1)) if sessions else 1.0
+    return float(np.clip(total[sessions] / of_sum, 0.0, 1.0))
 
 
 def vmr_band(replicas: int, level: float = 0.95) -> tuple[float, float] | None:

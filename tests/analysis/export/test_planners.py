@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-import tempfile
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -147,16 +147,21 @@ def turns(rows: list[tuple[int, int]]) -> list[dict[str, Any]]:
     return made
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 30)), min_size=1, max_size=12))
-@settings(deadline=None, max_examples=20)
-def test_mooncake_round_trips_are_exact(rows: list[tuple[int, int]]) -> None:
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        trace = read(mooncake_file(folder / "t.jsonl", turns(rows)), folder)
-        for to in ("mooncake", "agentic-mooncake"):
-            back = again(trace, to, folder, 4)
-            assert requests(back) == requests(trace)
-            assert curve(back, Question(4)).equals(curve(trace, Question(4)))
+def every_growth() -> list[tuple[int, int]]:
+    """Prompts of every length modulo the block grow by every number of tokens modulo the block, within and past it."""
+    rows = [(0, 1), (1, 30), (2, 8), (0, 7), (3, 4)]
+    for session, begin in product(range(4, 8), range(1, 9)):
+        rows += [(10 * session + begin, begin), *((10 * session + begin, session + added) for added in (0, 5, 2, 9))]
+    return rows
+
+
+@pytest.mark.parametrize("rows", [every_growth(), every_growth()[::-1]], ids=["in order", "reversed"])
+def test_mooncake_round_trips_are_exact(rows: list[tuple[int, int]], tmp_path: Path) -> None:
+    trace = read(mooncake_file(tmp_path / "t.jsonl", turns(rows)), tmp_path)
+    for to in ("mooncake", "agentic-mooncake"):
+        back = again(trace, to, tmp_path, 4)
+        assert requests(back) == requests(trace)
+        assert curve(back, Question(4)).equals(curve(trace, Question(4)))
 
 
 def test_weka_file_is_the_one_that_was_read(weka: Warehouse, tmp_path: Path) -> None:
