@@ -106,8 +106,8 @@ def _all_within(replicas: int, poisson: NDArray[np.float64], low: int, high: int
     """Probability that every replica has between `low` and `high` sessions; `poisson` is the law of one, up to all.
 
     A multinomial is independent Poissons given their sum: the n-fold convolution of the Poisson cut to [low, high],
-    at S, over the probability of the sum being S. The convolution is the n-th power of a discrete Fourier transform, long
-    enough that the sums that wrap around onto S have no weight.
+    at S, over the probability of the sum being S. The convolution is the n-th power of a discrete Fourier transform,
+    long enough that the sums that wrap around onto S have no weight.
     """
     sessions = len(poisson) - 1
     if low > high or low * replicas > sessions or high * replicas < sessions:

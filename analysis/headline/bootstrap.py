@@ -1,4 +1,4 @@
-"""95 % percentile intervals of rates, from resampling whole sessions. This module computes every interval of a rate.
+"""95 % percentile intervals, from resampling whole sessions: of rates, and of a sample's mean and quantiles.
 
 Requests of one session depend on each other, and a sub-agent depends on its parent, so each draw takes a whole
 top-level session with its sub-agents. Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13.
@@ -6,6 +6,7 @@ top-level session with its sub-agents. Efron and Tibshirani, "An Introduction to
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from analysis.kernel.families import family_codes
+from traces.tree.compiled import njit
 
 METHOD = "95 % percentile bootstrap, 1,000 resamples of top-level sessions with their sub-agents"
 """The method in words, printed with every interval."""
@@ -23,6 +25,9 @@ SMALL_SESSIONS = 20
 DRAWS = 1000
 
 _DRAWN_AT_ONCE = 2_000_000
+
+_FEWEST_DRAWS, _MOST_DRAWS, _SAMPLE_WORK = 20, 200, 3e7
+"""Resamples of a sample's figures: as many as take about this many steps."""
 
 
 class Interval(NamedTuple):
@@ -59,21 +64,69 @@ def ratio_intervals(
     parts, wholes = (_sums(values, place.reshape(-1), count) for values in (part, whole))
     if count < 2 or not columns:
         return [None] * columns
-    rng = np.random.default_rng(seed)
     rates = np.full((draws, columns), np.nan)
-    step = max(1, _DRAWN_AT_ONCE // count)
-    for first in range(0, draws, step):
-        some = min(step, draws - first)
-        drawn = rng.integers(0, count, (some, count)) + np.arange(some)[:, None] * count
-        weight = np.bincount(drawn.ravel(), minlength=some * count).reshape(some, count).astype(np.float64)
+    done = 0
+    for weight in _drawn(count, draws, seed):
         below = weight @ wholes
-        np.divide(weight @ parts, below, out=rates[first : first + some], where=below > 0)
+        np.divide(weight @ parts, below, out=rates[done : done + len(weight)], where=below > 0)
+        done += len(weight)
     intervals: list[Interval | None] = []
     for column in range(columns):
         drawn_rates = rates[~np.isnan(rates[:, column]), column]
         ends = np.quantile(drawn_rates, [0.025, 0.975]).tolist() if drawn_rates.size else None
         intervals.append(None if ends is None else Interval(*ends))
     return intervals
+
+
+def sample_intervals(
+    ordered: NDArray[np.float64], unit: NDArray[Any], quantiles: tuple[float, ...], seed: int = 0
+) -> list[Interval]:
+    """Intervals of the mean of a sample and of its quantiles, the mean first.
+
+    Args:
+        ordered: float[n], at least one value, ascending.
+        unit: int[n], dense codes of the unit that each value belongs to.
+        quantiles: probabilities, ascending.
+        seed: of the draws.
+    """
+    draws = int(np.clip(_SAMPLE_WORK / len(ordered), _FEWEST_DRAWS, _MOST_DRAWS))
+    figures = np.empty((draws, 1 + len(quantiles)))
+    done = 0
+    for weight in _drawn(int(unit.max()) + 1, draws, seed):
+        _weighted_figures(ordered, unit, weight, np.array(quantiles), figures[done : done + len(weight)])
+        done += len(weight)
+    return [Interval(*ends) for ends in np.quantile(figures, [0.025, 0.975], axis=0).T.tolist()]
+
+
+def _drawn(count: int, draws: int, seed: int) -> Iterator[NDArray[np.float64]]:
+    """How often each of `count` units is drawn in each resample, float64[some resamples, count] at a time."""
+    rng = np.random.default_rng(seed)
+    step = max(1, _DRAWN_AT_ONCE // count)
+    for first in range(0, draws, step):
+        some = min(step, draws - first)
+        drawn = rng.integers(0, count, (some, count)) + np.arange(some)[:, None] * count
+        yield np.bincount(drawn.ravel(), minlength=some * count).reshape(some, count).astype(np.float64)
+
+
+@njit(cache=True)
+def _weighted_figures(ordered: Any, unit: Any, weight: Any, quantiles: Any, out: Any) -> None:
+    """Mean and quantiles of the sorted values in each resample, where each weighs what its unit does."""
+    for draw in range(len(weight)):
+        total, whole = 0.0, 0.0
+        for i in range(ordered.size):
+            w = weight[draw, unit[i]]
+            total += w
+            whole += w * ordered[i]
+        out[draw, 0] = whole / total
+        # Each quantile is the first value at which the weights reach its share of the total.
+        running, place = 0.0, 0
+        for i in range(ordered.size):
+            running += weight[draw, unit[i]]
+            while place < quantiles.size and running >= quantiles[place] * total:
+                out[draw, 1 + place] = ordered[i]
+                place += 1
+            if place == quantiles.size:
+                break
 
 
 def ratio_interval(part: NDArray[Any], whole: NDArray[Any], unit: NDArray[Any], seed: int = 0) -> Interval | None:

@@ -9,18 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traces.tree.compiled import njit
+from analysis.headline.bootstrap import sample_intervals
 
 QUANTILES = (0.5, 0.9, 0.99)
-LEVEL = 0.95
-"""Coverage of the intervals."""
-
 LEVELS = np.array(
     [0, 0.005, 0.01, 0.02, *(i / 40 for i in range(1, 40)), 0.98, 0.985, 0.99, 0.9925, 0.995, 0.9975, 0.999, 1]
 )
 """Probabilities of the published quantile function, closer together in the tails."""
 
-_REPLICATES, _WORK = 200, 3e7
 _NORMAL = NormalDist()
 
 
@@ -43,8 +39,7 @@ def describe(values: NDArray[Any], session: NDArray[Any], seed: int = 0) -> dict
     order = np.argsort(numbers, kind="stable")
     numbers, who = numbers[order], np.unique(who[order], return_inverse=True)[1].reshape(-1)
     points = np.quantile(numbers, QUANTILES)
-    spread = _bootstrap(numbers, who, int(who.max()) + 1, _replicates(numbers.size), np.array(QUANTILES), seed)
-    low, high = np.nanquantile(spread, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    intervals = sample_intervals(numbers, who, QUANTILES, seed)
     names = ["mean", *(f"p{round(q * 100)}" for q in QUANTILES)]
     figures = dict(zip(names, [float(numbers.mean()), *points.tolist()], strict=True))
     return {
@@ -53,39 +48,9 @@ def describe(values: NDArray[Any], session: NDArray[Any], seed: int = 0) -> dict
         "min": float(numbers[0]),
         "max": float(numbers[-1]),
         **figures,
-        "interval": {n: [float(a), float(b)] for n, a, b in zip(names, low, high, strict=True)},
+        "interval": {name: list(interval) for name, interval in zip(names, intervals, strict=True)},
         "fit": fit(numbers),
     }
-
-
-def _replicates(count: int) -> int:
-    return int(np.clip(_WORK / count, 20, _REPLICATES))
-
-
-@njit(cache=True)
-def _bootstrap(values: Any, session: Any, sessions: Any, replicates: Any, quantiles: Any, seed: Any) -> Any:
-    """Mean and quantiles under Poisson(1) weights per session: float64[replicates, 1 + quantiles]."""
-    np.random.seed(seed)
-    out = np.full((replicates, 1 + quantiles.size), np.nan)
-    for r in range(replicates):
-        weight = np.random.poisson(1.0, sessions)
-        total, whole = 0.0, 0.0
-        for i in range(values.size):
-            w = weight[session[i]]
-            total += w
-            whole += w * values[i]
-        if total == 0:
-            continue
-        out[r, 0] = whole / total
-        running, place = 0.0, 0
-        for i in range(values.size):
-            running += weight[session[i]]
-            while place < quantiles.size and running >= quantiles[place] * total:
-                out[r, 1 + place] = values[i]
-                place += 1
-            if place == quantiles.size:
-                break
-    return out
 
 
 def fit(ordered: NDArray[np.float64]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.headline.bootstrap import rates_by_group, ratio_interval, ratio_intervals
+from analysis.headline.bootstrap import rates_by_group, ratio_interval, ratio_intervals, sample_intervals
 from analysis.profile.profile import profile
 from analysis.store.question import Question
 from analysis.store.warehouse import open_dataset
@@ -29,6 +29,22 @@ def test_intervals_hold_the_rate_and_narrow_with_sessions() -> None:
     assert many is not None
     assert many.low < part.sum() / whole.sum() < many.high
     assert many.high - many.low < few.high - few.low
+
+
+def test_a_sample_and_a_rate_are_resampled_by_the_same_draws() -> None:
+    rng = np.random.default_rng(2)
+    unit = rng.integers(0, 30, 200)
+    values = np.sort(rng.lognormal(3, 1, 200))
+    draws = rng.__class__(np.random.PCG64(7)).integers(0, 30, (200, 30))
+    drawn = [np.concatenate([values[unit == u] for u in units]) for units in draws]
+    found = sample_intervals(values, unit, (0.5, 0.9), seed=7)
+    means = np.quantile([d.mean() for d in drawn], [0.025, 0.975])
+    assert found[0] == pytest.approx(tuple(means))
+    for q, interval in zip((0.5, 0.9), found[1:], strict=True):
+        ends = np.quantile([np.quantile(d, q, method="inverted_cdf") for d in drawn], [0.025, 0.975])
+        assert interval == pytest.approx(tuple(ends))
+    rate = ratio_intervals(values[:, None], np.ones((200, 1)), unit, seed=7, draws=200)
+    assert rate == [pytest.approx(found[0])]
 
 
 def test_sessions_of_one_rate_have_no_spread_and_one_session_has_no_interval() -> None:
