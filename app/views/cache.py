@@ -153,9 +153,16 @@ def _at_capacity(
             frame, ceiling, (chosen * block, rate), bytes_per_token, st.session_state.get("replica-mark")
         ), frame,
         f"Hit rate over capacity; {formats.rate(rate)} at {written(chosen)}, ceiling {formats.rate(ceiling)}",
-        asked.source("lru_curve", "curve", *([] if axis == "all" else ["--by", axis]), "--json"),
+        asked.source(
+            "lru_curve", "curve", *_by(axis), "--json",
+            computed="capacity", values={"axis": axis, "capacities": sizes},
+        ),
         f"Exact at every point. The dashed line is the ceiling of all together. {model}{_marked()}",
     )  # fmt: skip
+
+
+def _by(axis: str) -> list[str]:
+    return [] if axis == "all" else ["--by", axis]
 
 
 def _ttl(asked: question.Asked, axis: str, ceiling: float | None) -> None:
@@ -179,8 +186,10 @@ def _ttl(asked: question.Asked, axis: str, ceiling: float | None) -> None:
                 "curve",
                 "--ttl",
                 ",".join(f"{t:g}" for t in TTLS_S),
-                *([] if axis == "all" else ["--by", axis]),
+                *_by(axis),
                 "--json",
+                computed="ttl",
+                values={"axis": axis, "ttls": list(TTLS_S)},
             ),
             "An unbounded cache that forgets what was not used for so long. The marks are 5 minutes and 1 hour, which "
             "providers offer.",
@@ -245,17 +254,20 @@ def _at_tiers(asked: question.Asked, axis: str, bytes_per_token: float | None) -
     )  # fmt: skip
     frame = pl.concat([tiers, beyond, new])
     figures.figure(
-        "tiers",
-        "",
-        bars.tier_bars(frame),
-        frame,
-        "Share of prompt tokens found in each tier",
+        "tiers", "", bars.tier_bars(frame), frame, "Share of prompt tokens found in each tier",
         asked.source(
-            "tiers", "curve", "--tiers", f"{first},{second}", *([] if axis == "all" else ["--by", axis]), "--json"
+            "tiers",
+            "curve",
+            "--tiers",
+            f"{first},{second}",
+            *_by(axis),
+            "--json",
+            computed="tiers",
+            values={"axis": axis, "capacities": [first, second]},
         ),
         f"Where a prompt's tokens are found if what leaves GPU memory ({written(first)}) moves to host memory "
         f"({written(second)}). New: never seen before.",
-    )
+    )  # fmt: skip
 
 
 with guard.page(LEAD):

@@ -168,6 +168,7 @@ def _by_type(asked: question.Asked) -> None:
     frame = asked.desk.query("by_axis", asked.question, axis="trajectory_type").with_columns(
         missed_tokens=pl.col("prefix_tokens") - pl.col("ceiling_hit_tokens")
     )
+    source = asked.source("by_axis", "report", "--by", "trajectory_type", "--json", computed="ceiling", values={})
     if frame["ceiling"].null_count() < frame.height:
         best = frame.drop_nulls("ceiling").sort("ceiling")
         words = ", ".join(f"{r['group']} {formats.rate(r['ceiling'])}" for r in best.iter_rows(named=True))
@@ -177,7 +178,7 @@ def _by_type(asked: question.Asked) -> None:
             bars.ceiling_bars(frame),
             frame,
             f"Ceiling by trajectory type: {words}",
-            asked.source("by_axis", "report", "--by", "trajectory_type", "--json"),
+            source,
             "The most cache-hostile thing that happened in a session names its type."
             + (" The pink tick is the reported rate." if frame["reported"].null_count() < frame.height else ""),
         )
@@ -192,7 +193,11 @@ def _by_type(asked: question.Asked) -> None:
         "Main figures by trajectory type",
     )  # fmt: skip
     if frame["ceiling"].null_count() == frame.height:
-        figures.downloads("by-type", frame, asked.source("by_axis", "report", "--by", "trajectory_type", "--json"))
+        figures.downloads(
+            "by-type",
+            frame,
+            source,
+        )
     with st.popover("What the types mean", type="tertiary", icon=":material/help:"):
         st.markdown("\n".join(f"- **{name}**: {meaning}" for name, meaning in TYPES.items()))
 

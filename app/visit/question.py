@@ -39,12 +39,16 @@ class Asked(NamedTuple):
         shown = "DATASET" if self.known.private else f"{name}-dataset" if name == DEMO else name
         return shlex.join(["tracetower", verb, shown, *flags, *extra])
 
-    def source(self, query: str, *words: str, means: str = "") -> Source:
+    def source(
+        self, query: str, *words: str, means: str = "", computed: str = "", values: dict[str, object] | None = None
+    ) -> Source:
         """Where a figure comes from: a query of the catalogue ("": none) and the command line `words`, which give it.
 
-        `means` says what a figure is that no query gives.
+        `means` says what a figure is that no query gives; `computed` and `values` are as in `Source`.
         """
-        return Source(self.known.name, query, self.command(*words), means)
+        if self.question.definition != "tracetower":
+            values = None
+        return Source(self.known.name, query, self.command(*words), means, computed, values)
 
 
 class Drawn(NamedTuple):

@@ -30,12 +30,16 @@ class Source(NamedTuple):
         query: the query of the catalogue; "" where none gives it.
         command: the command line that gives the same figures.
         means: what the figure is, where no query says it.
+        computed: the figure's name in `analysis.headline.computed.COMPUTED`; "" where the query computes it.
+        values: what its equivalent query takes; None where that query does not hold for this question.
     """
 
     dataset: str
     query: str
     command: str
     means: str = ""
+    computed: str = ""
+    values: dict[str, object] | None = None
 
 
 def definition(query: str, label: str = "") -> str:
@@ -133,8 +137,25 @@ def _explained(source: Source) -> None:
 
     query = queries().get(source.query)
     st.markdown(source.means or (query.help if query else ""))
+    if source.computed:
+        computing(source.computed, source.values)
     st.markdown("The same on the command line:")
     st.code(source.command, language="bash", wrap_lines=True)
     if query:
-        st.markdown("The query:")
+        st.markdown(f"The query `{query.name}` of the catalogue:" if source.computed else "The query that ran:")
         st.code(query.sql, language="sql", height=260)
+
+
+def computing(computed: str, values: dict[str, object] | None = None) -> None:
+    """The function that computes a figure, and a query that is equivalent; `values` None: there is none here."""
+    from analysis.headline.computed import COMPUTED, equivalent
+
+    how = COMPUTED[computed]
+    st.markdown(f"Computed by the function `{how.function}`.")
+    if how.without_query:
+        st.caption(how.without_query)
+    elif values is None:
+        st.caption("With these settings no query is equivalent.")
+    else:
+        st.markdown("An equivalent query. It did not run here; tests hold its digits equal to the function's:")
+        st.code(equivalent(computed, **values), language="sql", height=260)

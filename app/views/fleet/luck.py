@@ -109,6 +109,7 @@ def _figures(p: Placement) -> None:
             "Placement balances sessions. Requests: variance/mean = q × that of sessions + (1 − q) at duty cycle q, so "
             "placing sessions alone cannot go below 1 − q.",
         ],
+        computed="placement",
     )  # fmt: skip
 
 

@@ -231,6 +231,7 @@ def _takeaway(key: str, rows: list[Row], asked: Asked, run: Run, chart: Any = No
             from analysis.fleet.load_figures import DEFINITION
 
             st.markdown("\n".join(f"- `{name}`: {meaning}" for name, meaning in {**DEFINITION, **table.MORE}.items()))
+            figures.computing(computed="fleets")
             st.markdown("The same on the command line:")
             st.code(asked.command("route", *run.settings.flags()), language="bash", wrap_lines=True)
             sizes = choices.capacities(run.settings.cache)

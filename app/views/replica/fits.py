@@ -91,4 +91,5 @@ def draw(chosen: Chosen) -> None:
             (f"{r.gpu.name}: {formats.count(b.gpu_bytes)} B", r.gpu.source if r.gpu_bytes is None else "given"),
         ],
         chosen.command("kv-budget", "--json"),
+        computed="fits",
     )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
-from app.widgets import formats
+from app.widgets import figures, formats
 
 
 def band(ends: tuple[float, float] | list[float], written: Callable[[float], str]) -> str:
@@ -30,7 +30,9 @@ def speed(value: float) -> str:
     return formats.tokens(round(value, 1) if value < 100 else round(value))
 
 
-def behind(label: str, formulas: Sequence[tuple[str, str]], command: str = "", notes: Sequence[str] = ()) -> None:
+def behind(
+    label: str, formulas: Sequence[tuple[str, str]], command: str = "", notes: Sequence[str] = (), computed: str = ""
+) -> None:
     """A popover with each formula and its source, what to keep in mind, and the command that prints the same.
 
     Args:
@@ -38,6 +40,7 @@ def behind(label: str, formulas: Sequence[tuple[str, str]], command: str = "", n
         formulas: (formula, source) pairs.
         command: a command line, or "".
         notes: sentences.
+        computed: the figure's name in `analysis.headline.computed.COMPUTED`, or "".
     """
     with st.popover(label, type="tertiary", icon=":material/function:"):
         for formula, source in formulas:
@@ -45,6 +48,8 @@ def behind(label: str, formulas: Sequence[tuple[str, str]], command: str = "", n
             st.caption(f"Source: {source}")
         for note in notes:
             st.markdown(f"- {note}")
+        if computed:
+            figures.computing(computed)
         if command:
             st.markdown("The same on the command line:")
             st.code(command, language="bash", wrap_lines=True)

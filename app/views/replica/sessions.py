@@ -48,7 +48,8 @@ def draw(chosen: Chosen, asked: question.Asked | None, workload: Workload | None
                     f"{pieces.band((low, high), pieces.sessions)} over the range of memory",
                 )  # fmt: skip
     _line(chosen, ends, marks, workload)
-    pieces.behind("How is this computed?", [(FORMULA, CODE)], chosen.command("kv-budget", *_dataset(asked), "--json"))
+    command = chosen.command("kv-budget", *_dataset(asked), "--json")
+    pieces.behind("How is this computed?", [(FORMULA, CODE)], command, computed="fits")
     if asked is not None and workload is not None:
         _capacity(chosen, asked, workload)
 
@@ -171,6 +172,12 @@ def _capacity(chosen: Chosen, asked: question.Asked, workload: Workload) -> None
         lines.capacity_lines(frame, ceiling, None, each, placed),
         frame,
         f"Hit rate over capacity with this replica marked: {formats.rate(rate)} at {where}",
-        asked.source("lru_curve", "curve", "--json"),
+        asked.source(
+            "lru_curve",
+            "curve",
+            "--json",
+            computed="capacity",
+            values={"axis": "all", "capacities": frame["capacity_blocks"].to_list()},
+        ),
         f"Hit rate over the capacity of one replica. Marked: {where}.",
     )

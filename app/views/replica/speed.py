@@ -192,6 +192,7 @@ def _bands(chosen: Chosen, load: Load) -> None:
             "2506.20675"),
         ],
         chosen.command("interactivity", *flags, "--json"),
+        computed="speed",
     )  # fmt: skip
 
 

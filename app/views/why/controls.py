@@ -87,3 +87,11 @@ def cache_flags(cache: Cache) -> list[str]:
     flags += [] if cache.ttl_s is None else ["--ttl", f"{cache.ttl_s:g}"]
     flags += [] if cache.replicas is None else ["--replicas", str(cache.replicas), "--policy", str(cache.policy)]
     return flags + ([] if cache.insert == "arrival" else ["--insert", cache.insert])
+
+
+def cache_values(cache: Cache, block: int, axis: str = "all") -> dict[str, object] | None:
+    """What the equivalent query of the causes takes; None for several replicas and for prompts in flight."""
+    if cache.replicas is not None or cache.insert != "arrival" or axis == "transition_detail":
+        return None
+    capacity = None if cache.capacity_tokens is None else cache.capacity_tokens // block
+    return {"axis": axis, "capacity": capacity, "ttl_s": cache.ttl_s}

@@ -64,7 +64,19 @@ def provider(asked: Asked, found: Misses, flags: list[str]) -> None:
     flat = pl.DataFrame(shown, infer_schema_length=None).drop("name", "achievable", "reported")
     lines = "\n".join(f"- **{_named(name)}**: {text}" for name, text in {**CAUSES, **ABOVE_REASONS}.items())
     means = f"The first that fits, in this order:\n\n{lines}"
-    source = asked.source("", "misses", *flags, "--by", str(axis), "--show", "reported", "--json", means=means)
+    source = asked.source(
+        "",
+        "misses",
+        *flags,
+        "--by",
+        str(axis),
+        "--show",
+        "reported",
+        "--json",
+        means=means,
+        computed="reported",
+        values={"axis": axis},
+    )
     figures.downloads("reported", flat, source)
     _survival(asked)
 

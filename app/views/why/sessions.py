@@ -36,7 +36,7 @@ MEANS = (
 )
 
 
-def sessions(asked: Asked, found: Misses, flags: list[str]) -> None:
+def sessions(asked: Asked, found: Misses, flags: list[str], values: dict[str, object] | None) -> None:
     """Totals by remedy, a choice of remedy, and the sessions that lose most."""
     from analysis.why.session_losses import REMEDIES, remedy_totals, request_losses, session_losses
 
@@ -92,7 +92,11 @@ def sessions(asked: Asked, found: Misses, flags: list[str]) -> None:
         ], "Sessions by tokens lost",
     )  # fmt: skip
     only = ["--remedy", chosen] if chosen in present else []
-    source = asked.source("", "misses", *flags, "--show", "sessions", *only, "--json", means=MEANS)
+    if not frame["reported_rate"].is_null().all() or only:
+        values = None  # the query knows nothing of the provider's losses, and lists all sessions
+    source = asked.source(
+        "", "misses", *flags, "--show", "sessions", *only, "--json", means=MEANS, computed="sessions", values=values
+    )
     figures.downloads("missing-sessions", shown, source)
 
 

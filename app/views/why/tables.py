@@ -71,7 +71,7 @@ def transitions(asked: Asked, found: Misses, flags: list[str]) -> None:
         "Transitions as the README defines them, with starts split into warm and cold, sub-agents and side requests, "
         "and changes of model apart. Pick *transition, in detail* above for where the tokens of each went."
     )
-    source = asked.source("", "misses", *flags, "--show", "transitions", "--json", means=means)
+    source = asked.source("", "misses", *flags, "--show", "transitions", "--json", means=means, computed="transitions")
     figures.downloads("transitions", frame, source)
 
 
@@ -120,7 +120,7 @@ def divergences(asked: Asked) -> None:
         "Consecutive prompts of a session are compared token by token. The what-ifs change the lines in every prompt, "
         "build the tree of prompts anew and count its hits."
     )
-    source = asked.source("", "misses", "--show", "divergences", "--json", means=means)
+    source = asked.source("", "misses", "--show", "divergences", "--json", means=means, computed="divergences")
     figures.downloads("divergences", pl.DataFrame(found, infer_schema_length=None), source)
 
 
@@ -131,6 +131,8 @@ def _message(row: dict[str, Any]) -> int | None:
 
 def what_ifs(asked: Asked, found: Misses) -> None:
     """What would change the ceiling."""
+    import polars as pl
+
     from analysis.why.edited.what_ifs import what_if_table
     from analysis.why.intervals import what_if_intervals
 
@@ -161,7 +163,11 @@ def what_ifs(asked: Asked, found: Misses) -> None:
     )  # fmt: skip
     notes = {row["name"]: row.get("note") for row in rows}
     means = "\n".join(f"- **{name}**: {note}" for name, note in notes.items() if note)
-    source = asked.source("", "misses", "--show", "what-ifs", "--json", means=means)
+    exact = {
+        name: frame.filter(pl.col("what_if") == what)["value"].cast(pl.Int64).to_list()
+        for name, what in (("block_sizes", "block_size"), ("caps", "context_cap"))
+    }
+    source = asked.source("", "misses", "--show", "what-ifs", "--json", means=means, computed="what_ifs", values=exact)
     figures.downloads("what-ifs", frame, source)
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 TTLS_S = (30.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0)
 MARKED_TTLS_S = (300.0, 3600.0)
 MOST_TYPES = 6
+AGES = "Age at eviction: how long ago a block was last used when an LRU cache of that size evicts it."
 
 
 def gaps_and_ttl(asked: Asked) -> None:
@@ -117,6 +118,8 @@ def _evicted(asked: Asked) -> None:
     if frame.height > 1:
         figures.figure(
             "eviction-age", "", lines.age_lines(frame, asked.block_size), frame, "Age at eviction by cache size",
-            asked.source("", "misses", "--show", "ages", "--json"),
-            "Age at eviction: how long ago a block was last used when an LRU cache of that size evicts it.",
+            asked.source(
+                "", "misses", "--show", "ages", "--json", means=AGES, computed="eviction_age",
+                values={"capacity": frame["capacity_blocks"][-1]},
+            ), AGES,
         )  # fmt: skip

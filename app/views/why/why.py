@@ -32,7 +32,7 @@ def _misses(asked: question.Asked, cache: Cache) -> Misses:
     )
 
 
-def _where(asked: question.Asked, axis: str, flags: list[str], found: Misses) -> None:
+def _where(asked: question.Asked, axis: str, cache: Cache, flags: list[str], found: Misses) -> None:
     import polars as pl
 
     from analysis.why.causes import CAUSES
@@ -67,7 +67,17 @@ def _where(asked: question.Asked, axis: str, flags: list[str], found: Misses) ->
         bars.cause_bars(long),
         whole,
         "Shares of prompt tokens by what became of them",
-        asked.source("misses", "misses", *by, *flags, "--show", "causes", "--json"),
+        asked.source(
+            "misses",
+            "misses",
+            *by,
+            *flags,
+            "--show",
+            "causes",
+            "--json",
+            computed="causes",
+            values=why_controls.cache_values(cache, asked.block_size, axis),
+        ),
         "Every token is counted once. First seen: no earlier prompt had it. Rewritten: the session's previous prompt "
         "had it, after a change.",
     )
@@ -82,11 +92,11 @@ def _where(asked: question.Asked, axis: str, flags: list[str], found: Misses) ->
             f"{r.replace('_', ' ')} {formats.tokens(n)}" for r, n in rows[0]["first_seen_by_role"].items()
         )
         st.caption(f"First seen, by whose text it is: {roles}.")
-    _rates(asked, axis, found, kept)
-    _by_request(asked, flags, found)
+    _rates(asked, axis, flags, found, kept)
+    _by_request(asked, cache, flags, found)
 
 
-def _rates(asked: question.Asked, axis: str, found: Misses, kept: list[str]) -> None:
+def _rates(asked: question.Asked, axis: str, flags: list[str], found: Misses, kept: list[str]) -> None:
     """The rate of each group with its interval, and under other weights."""
     from analysis.headline.bootstrap import METHOD
     from analysis.why.intervals import group_rates
@@ -109,11 +119,14 @@ def _rates(asked: question.Asked, axis: str, found: Misses, kept: list[str]) -> 
             Column("rate_by_compute", "By attention", formats.rate, "Weighted by the attention that is saved."),
         ], "Hit rates with their intervals",
     )  # fmt: skip
+    by = [] if axis == "all" else ["--by", axis]
+    source = asked.source("", "misses", *by, *flags, "--show", "causes", "--json", means=METHOD, computed="rates")
+    figures.downloads("rates", frame, source)
     if any(row["small"] for row in rows):
         st.caption(SMALL_NOTE)
 
 
-def _by_request(asked: question.Asked, flags: list[str], found: Misses) -> None:
+def _by_request(asked: question.Asked, cache: Cache, flags: list[str], found: Misses) -> None:
     """A table with one row per request, for download; computed on request."""
     from analysis.why.request_misses import request_misses
 
@@ -129,6 +142,8 @@ def _by_request(asked: question.Asked, flags: list[str], found: Misses) -> None:
             "--out",
             "requests.parquet",
             means="One row per request, by arrival: its tokens by cause, what it lost, and what the provider reports.",
+            computed="requests",
+            values=why_controls.cache_values(cache, asked.block_size),
         ),
     )
 
@@ -154,8 +169,10 @@ with guard.page(LEAD):
         st.stop()
     for note in found.notes:
         st.caption(markdown(note))
-    _where(asked, axis, flags, found)
-    for part in (why_sessions.sessions, why_tables.transitions, why_reported.provider):
+    _where(asked, axis, cache, flags, found)
+    with guard.guarded():
+        why_sessions.sessions(asked, found, flags, why_controls.cache_values(cache, asked.block_size))
+    for part in (why_tables.transitions, why_reported.provider):
         with guard.guarded():
             part(asked, found, flags)
     with guard.guarded():

@@ -1,0 +1,1 @@
+FROM lru_curve(axis := '{axis}', capacities := {capacities})

@@ -1,0 +1,1 @@
+FROM tiers(axis := '{axis}', capacities := {capacities})

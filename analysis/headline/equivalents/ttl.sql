@@ -1,0 +1,1 @@
+FROM ttl_curve(axis := '{axis}', ttls := {ttls})
