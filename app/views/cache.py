@@ -153,10 +153,8 @@ def _at_capacity(
             frame, ceiling, (chosen * block, rate), bytes_per_token, st.session_state.get("replica-mark")
         ), frame,
         f"Hit rate over capacity; {formats.rate(rate)} at {written(chosen)}, ceiling {formats.rate(ceiling)}",
-        asked.source(
-            "lru_curve", "curve", *_by(axis), "--json",
-            computed="capacity", values={"axis": axis, "capacities": sizes},
-        ),
+        asked.source("lru_curve", "curve", *_by(axis), "--json", computed="capacity",
+                     values={"axis": axis, "capacities": sizes}),
         f"Exact at every point. The dashed line is the ceiling of all together. {model}{_marked()}",
     )  # fmt: skip
 
@@ -175,25 +173,16 @@ def _ttl(asked: question.Asked, axis: str, ceiling: float | None) -> None:
         frame = _curve(asked, "all", ttl_s=list(TTLS_S))
         if axis != "all":
             frame = pl.concat([_largest(_curve(asked, axis, ttl_s=list(TTLS_S))), frame])
+        source = asked.source(
+            "ttl_curve", "curve", "--ttl", ",".join(f"{t:g}" for t in TTLS_S), *_by(axis), "--json", computed="ttl",
+            values={"axis": axis, "ttls": list(TTLS_S)},
+        )  # fmt: skip
         figures.figure(
-            "ttl",
-            "",
-            lines.ttl_lines(frame, ceiling, MARKED_TTLS_S),
-            frame,
-            "Hit rate of an unbounded cache over its time to live",
-            asked.source(
-                "ttl_curve",
-                "curve",
-                "--ttl",
-                ",".join(f"{t:g}" for t in TTLS_S),
-                *_by(axis),
-                "--json",
-                computed="ttl",
-                values={"axis": axis, "ttls": list(TTLS_S)},
-            ),
+            "ttl", "", lines.ttl_lines(frame, ceiling, MARKED_TTLS_S), frame,
+            "Hit rate of an unbounded cache over its time to live", source,
             "An unbounded cache that forgets what was not used for so long. The marks are 5 minutes and 1 hour, which "
             "providers offer.",
-        )
+        )  # fmt: skip
 
 
 @st.fragment

@@ -18,7 +18,6 @@ last one is the truth. Some rows are planted but not scored (`dropped`), for wha
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import random
 from collections.abc import Mapping, Sequence
@@ -29,7 +28,7 @@ import orjson
 
 from tests.planted.causes import TOLD_FORMS, put_reminder, told_tool
 from tests.planted.notes import IMAGES_GONE, REMINDERS, environment
-from tests.planted.prompts import State, Tokens, ToldTools, common, leaves, leaves_of, lost_of, put_text
+from tests.planted.prompts import State, Tokens, ToldTools, common, fresh, leaves, leaves_of, lost_of, put_text
 from tests.planted.rewrites import CAUSES
 from tests.planted.score import KINDS, Planted
 from tests.planted.sessions import Session, steps, tower
@@ -65,7 +64,7 @@ class _Course:
 
     def group(self) -> list[dict[str, Any]]:
         """What the next prompt adds."""
-        return copy.deepcopy(self.session.groups[len(self.sent)])
+        return fresh(self.session.groups[len(self.sent)])
 
 
 class _Tried(NamedTuple):
@@ -126,7 +125,7 @@ def drawn_rates(r: random.Random) -> dict[str, float]:
 
 def _begun(r: random.Random, session: Session, kinds: list[str], hard: bool) -> State:
     """The first prompt of a session, with what its harness writes into it."""
-    tools, messages = copy.deepcopy(session.tools), copy.deepcopy(session.groups[0])
+    tools, messages = fresh(session.tools), fresh(session.groups[0])
     state = State({"content": session.system}, tools, messages, image_gone=r.choice(IMAGES_GONE))
     slots = [Slot(r, kind) for kind in FORMS if kind in kinds for _ in range(r.choice([1, 1, 2]))]
     r.shuffle(slots)

@@ -39,6 +39,13 @@ class ToldTools(NamedTuple):
         return self.between.join(self.items)
 
 
+def fresh(value: Any) -> Any:
+    """A copy of JSON values, much faster than `copy.deepcopy`."""
+    if isinstance(value, dict):
+        return {name: fresh(part) for name, part in value.items()}
+    return [fresh(part) for part in value] if isinstance(value, list) else value
+
+
 @dataclasses.dataclass
 class State:
     """Everything that is sent. `head` holds the system prompt as `content` ("": none)."""
@@ -57,7 +64,11 @@ class State:
     """Messages that the prompt before this one had."""
 
     def copied(self) -> State:
-        return copy.deepcopy(self)
+        told, slots = copy.deepcopy((self.told, self.slots))
+        return dataclasses.replace(
+            self, head=fresh(self.head), tools=fresh(self.tools), messages=fresh(self.messages), told=told,
+            slots=slots, reminders=list(self.reminders),
+        )  # fmt: skip
 
     def all_messages(self) -> list[Message]:
         """The messages with the system prompt as the first."""
@@ -68,11 +79,11 @@ class State:
         """The columns of a row of the format `table`."""
         if self.written != "messages":
             return {"prompt": self._text()}
-        made: dict[str, Any] = {"messages": copy.deepcopy(self.messages)}
+        made: dict[str, Any] = {"messages": fresh(self.messages)}
         if self.head["content"]:
             made["system"] = self.head["content"]
         if self.tools:
-            made["tools"] = copy.deepcopy(self.tools)
+            made["tools"] = fresh(self.tools)
         return made
 
     def _text(self) -> str:
