@@ -156,7 +156,7 @@ class InputReader:
 
     def _refuse(self, source: Source, reason: str, skipped: bool = False, unrecognised: bool = False) -> None:
         if source.damage is not None:
-            reason = f"{source.damage.reason} after {source.damage.after}, and what came before is {reason}"
+            reason = f"{source.damage.reason} after {source.damage.after}; what came before: {reason}"
         self.tally.refused(source.name, reason, skipped, unrecognised)
         self.outcomes[id(source)] = _Outcome(None, Counts({"skipped" if skipped else "failed": 1}))
         source.close()

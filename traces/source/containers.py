@@ -32,9 +32,9 @@ _PAGING = re.compile(
 )
 _ARRAY = re.compile(rb"\s*+\[\s*+[\{\[\]]")
 _PLAIN = rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+'
-_FLAT_ONES = rb"(?:%s(?:\{%s\}|\[%s\]))*+" % (_PLAIN, _PLAIN, _PLAIN)
+_NEAR = rb"%s(?:(?:\{%s\}|\[%s\])%s)*+" % (*(_PLAIN,) * 4,)
 _SKIP = re.compile(_PLAIN, re.DOTALL)
-_SKIP_INSIDE = re.compile(rb"(?:%s(?:\{%s%s\}|\[%s%s\]))*+%s" % (_PLAIN, *(_FLAT_ONES, _PLAIN) * 2, _PLAIN), re.DOTALL)
+_SKIP_INSIDE = re.compile(rb"%s(?:(?:\{%s\}|\[%s\])%s)*+" % (_PLAIN, _NEAR, _NEAR, _PLAIN), re.DOTALL)
 """Of a record, also what is closed at once: lists and objects that hold none, or only such."""
 _SCALAR = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[^\s,\]}"]++', re.DOTALL)
 _CUT_CHARACTERS = 8
@@ -44,8 +44,8 @@ _WHOLE_BYTES = 64 << 20
 _QUOTE = 34
 _LOOK_BACK = 256
 """Bytes before a bracket that are kept: its key, and the margin of its line."""
-_MOST_RESTARTS = 100
-"""Damaged records of one file after which the search continues. With more, the file would be read again and again."""
+_AGAIN, _AGAIN_BYTES = 1, 8 << 20
+"""After damaged records, so many bytes are looked at again for each byte of the file, and so many more."""
 
 
 class Shape(NamedTuple):
@@ -139,6 +139,7 @@ class _Cutter:
         self._buffer = b""
         self._at = self._depth = self._gap = self._restarts = 0
         self._start = -1
+        self._spare = _AGAIN_BYTES
         self._too_long = False
 
     def cut(self) -> Iterator[bytes | None]:
@@ -201,9 +202,10 @@ class _Cutter:
         margin = self._buffer[self._buffer.rfind(b"\n", 0, start) + 1 : start]
         mark = b"\n" + (margin if not margin.strip() else b"") + value[:1]
         again = value.find(mark, 1)
-        if again < 0 or self._restarts == _MOST_RESTARTS:
+        if again < 0 or len(value) > self._spare:
             return value
         self._restarts += 1
+        self._spare -= len(value)
         self._at = self._gap = start + again + len(mark) - 1
         self._depth, self._in_list = self._level, True
         return value[:again].rstrip(b" \t\r\n,")
@@ -225,8 +227,9 @@ class _Cutter:
                 self._too_long, self._start = True, self._at
         drop = max(0, needed - _LOOK_BACK)
         kept = self._buffer[drop:]
-        more = self._stream.read(max(LINE_BUFFER_BYTES, len(kept)))
-        self._buffer = kept + (more or b"")
+        more = read_exactly(self._stream, max(LINE_BUFFER_BYTES, len(kept)))
+        self._spare += _AGAIN * len(more)
+        self._buffer = kept + more
         self._at, self._gap = self._at - drop, max(0, self._gap - drop)
         self._start = self._start - drop if self._start >= 0 else -1
         return bool(more)

@@ -25,8 +25,8 @@ from traces.source.streams import Hashed, as_utf8, read_exactly
 __all__ = ["Head", "Source", "TooLarge", "parse_json"]
 
 HEARD_EVERY_BYTES = 4 << 20
-_BLANK_LINES, _BLANK_RUN = 64, 1024
-"""After so many blank lines in a row, the next are passed over at once if they have so many bytes."""
+_BLANK_LINES = 64
+"""After so many blank lines in a row, the next are passed over at once."""
 _BLANK = re.compile(rb"[ \t\r\n]*+")
 
 
@@ -213,8 +213,7 @@ class Source:
                     yield number, line
                     blanks = blanks + 1 if not line or line.isspace() else 0
                     if blanks >= _BLANK_LINES:
-                        passed = self._pass_blank_lines(buffered)
-                        number, blanks = number + passed, blanks if passed else 0
+                        number += self._pass_blank_lines(buffered)
                 elif len(line) > most:
                     while rest := readline(CHUNK_BYTES):
                         self.bytes_read += len(rest)
@@ -228,8 +227,6 @@ class Source:
     def _pass_blank_lines(self, buffered: io.BufferedReader[io.RawIOBase]) -> int:
         ahead = buffered.peek()
         size = ahead.rfind(b"\n", 0, _BLANK.match(ahead).end()) + 1  # type: ignore[union-attr]  # it can match nothing
-        if size < _BLANK_RUN:
-            return 0
         self.bytes_read += size
         return buffered.read(size).count(b"\n")
 

@@ -94,7 +94,7 @@ def fuzz(
             target = _changed(original, place, seed, change)
             started = time.process_time()
             try:
-                with _at_most(LONGEST_S):
+                with _at_most(LONGEST_S * (4 if change is packed else 1)):  # damage may unpack to 100 MB
                     if seed % whole_every:
                         read_only(reader_name, target)
                     else:

@@ -159,6 +159,39 @@ def test_lists_in_a_record_are_passed_over_at_once(monkeypatch: pytest.MonkeyPat
     assert steps["step"] < 20 * 20
 
 
+class _Little(io.BytesIO):
+    """A stream that gives a KB at a time, as packed ones give less than is asked for."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(min(1024, 1024 if size is None or size < 0 else size))
+
+
+def test_a_long_value_is_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    read_on = containers._Cutter._read_on
+    monkeypatch.setattr(
+        containers._Cutter, "_read_on", lambda self: (calls.append(len(self._buffer)), read_on(self))[1]
+    )
+    record = b'{"a": "' + b"x" * (8 << 20) + b'"}'
+    assert list(containers.values(_Little(b"[" + record + b"]"), containers.Shape("array"))) == [record]
+    assert sum(calls) < 4 * len(record)
+
+
+def test_damaged_records_are_looked_at_twice_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(containers, "_AGAIN_BYTES", 0)
+    again: list[int] = []
+    restart = containers._Cutter._restart
+    monkeypatch.setattr(
+        containers._Cutter,
+        "_restart",
+        lambda self, value, start: (again.append(len(value)), restart(self, value, start))[1],
+    )
+    data = b"[\n" + b'{"a": [\n' * 20_000 + b"]"
+    found = list(containers.values(io.BytesIO(data), containers.Shape("array")))
+    assert sum(again) < 4 * len(data)
+    assert sum(len(one or b"") for one in found) > len(data) * 0.9
+
+
 def test_a_quote_that_is_never_closed_costs_one_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("traces.source.rows.MAX_CELL_CHARS", 1000)
     path = tmp_path / "a.csv"
