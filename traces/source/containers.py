@@ -36,6 +36,7 @@ _NEAR = rb"%s(?:(?:\{%s\}|\[%s\])%s)*+" % (*(_PLAIN,) * 4,)
 _SKIP = re.compile(_PLAIN, re.DOTALL)
 _SKIP_INSIDE = re.compile(rb"%s(?:(?:\{%s\}|\[%s\])%s)*+" % (_PLAIN, _NEAR, _NEAR, _PLAIN), re.DOTALL)
 """Of a record, also what is closed at once: lists and objects that hold none, or only such."""
+_OPENING, _CLOSING = re.compile(rb"[{\[]++"), re.compile(rb"[}\]]++")
 _SCALAR = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[^\s,\]}"]++', re.DOTALL)
 _CUT_CHARACTERS = 8
 """A text that is cut in the middle of a value stops being JSON at most this far from its end."""
@@ -168,15 +169,19 @@ class _Cutter:
         if self._depth == self._level and self._in_list and self._start < 0:
             yield from self._loose(self._at)
             self._start = self._at
-        self._depth += 1
-        self._at += 1
+        opened = len(_OPENING.match(self._buffer, self._at)[0]) if self._start >= 0 else 1  # type: ignore[index]
+        self._depth += opened
+        self._at += opened
         if self._depth == self._level:
             self._gap = self._at
 
     def _close(self) -> Iterator[bytes | None]:
         yield from self._loose(self._at)
-        self._depth = max(0, self._depth - 1)
-        self._at += 1
+        closed = len(_CLOSING.match(self._buffer, self._at)[0])  # type: ignore[index]  # one is here
+        if self._depth:  # at most to where a record ends; those that close nothing are passed over
+            closed = min(closed, max(1, self._depth - self._level))
+        self._depth = max(0, self._depth - closed)
+        self._at += closed
         if self._depth == self._level and self._start >= 0:
             yield self._record(whole=True)
         elif self._depth < self._level:
