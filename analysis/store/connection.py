@@ -23,7 +23,7 @@ _PLAIN_TYPES = {
 
 
 def connect(tables: Mapping[str, Path], folders: list[Path], spill: Path) -> duckdb.DuckDBPyConnection:
-    """A connection that knows the tables, the views and the queries, and can read nothing but `folders`.
+    """A connection that knows the tables and the views, and can read nothing but `folders`. `define` adds queries.
 
     Args:
         tables: name -> Parquet file.
@@ -46,14 +46,24 @@ def connect(tables: Mapping[str, Path], folders: list[Path], spill: Path) -> duc
         if name not in ("facts", "runs"):  # views.sql makes these two
             con.execute(f"CREATE VIEW {name} AS FROM read_parquet(getvariable('{name}_file'))")
     con.execute(catalog.views())
-    for query in catalog.queries().values():
-        con.execute(query.sql)
     # DuckDB compares a path with this list before it expands the pattern, so both spellings are needed
     allowed = [f"{spelling}/" for folder in folders for spelling in (folder.resolve(), pattern_of(folder))]
     con.execute("SET allowed_directories = $value", {"value": allowed})
     con.execute("SET enable_external_access = false")
     con.execute("SET lock_configuration = true")
     return con
+
+
+def define(con: duckdb.DuckDBPyConnection, sql: str, defined: set[str]) -> None:
+    """Make the macros of the queries that `sql` may name, except those in `defined`, and add them there.
+
+    All of them would take longer than most questions. A statement that DuckDB puts together from texts may name any.
+    """
+    text = sql.lower()
+    for name, query in catalog.queries().items():
+        if name not in defined and (name in text or "query" in text):
+            con.execute(query.sql)
+            defined.add(name)
 
 
 def pattern_of(path: Path) -> str:

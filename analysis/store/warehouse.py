@@ -48,6 +48,7 @@ class Warehouse:
         self._blocks: list[int] | None = None
         self._distinct: dict[tuple[Any, ...], int | None] = {}
         self._con: duckdb.DuckDBPyConnection | None = None
+        self._defined: set[str] = set()
         self._spill: tempfile.TemporaryDirectory[str] | None = None
 
     def close(self) -> None:
@@ -177,7 +178,7 @@ class Warehouse:
         return self._run(self.prepare(question), text, None)
 
     def _run(self, prepared: Prepared, sql: str, params: dict[str, Any] | None) -> pl.DataFrame:
-        cursor = self._connection(prepared).cursor()
+        cursor = self._connection(prepared, sql).cursor()
         try:
             for name, value in self._variables(prepared, sql).items():
                 cursor.execute(f"SET VARIABLE {name} = $value", {"value": value})
@@ -185,11 +186,13 @@ class Warehouse:
         finally:
             cursor.close()
 
-    def _connection(self, prepared: Prepared) -> duckdb.DuckDBPyConnection:
+    def _connection(self, prepared: Prepared, sql: str) -> duckdb.DuckDBPyConnection:
+        """The connection, which knows every query that `sql` names."""
         with self._lock:
             if self._con is None:
                 folders = [self.dataset.tables, *self.dataset.caches.folders()]
                 self._con = connection.connect(self._files(prepared), folders, self._spill_folder())
+            connection.define(self._con, sql, self._defined)
             return self._con
 
     def _spill_folder(self) -> Path:

@@ -78,6 +78,12 @@ def test_no_function_reads_a_file_besides_tables_and_caches(warehouse: Warehouse
         warehouse.sql(f"SELECT * FROM {function}('{target}')", Question())  # noqa: S608
 
 
+@pytest.mark.parametrize("text", ["FROM BY_AXIS()", 'FROM "by_axis"()', "FROM query('FROM by_' || 'axis()')"])
+def test_queries_can_be_named_in_any_way(tmp_path: Path, text: str) -> None:
+    fresh = open_dataset(made(tmp_path / "d"))
+    assert fresh.sql(text, Question()).equals(fresh.query("by_axis", Question()))
+
+
 def test_values_of_every_type_come_back(warehouse: Warehouse) -> None:
     row = warehouse.sql(
         "SELECT TIMESTAMPTZ '2026-01-02 03:04:05Z' AS t, [1, 2] AS l, NULL AS n, 1.5::DECIMAL(9, 2) AS d, "
