@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+
 import pytest
 
 from tests.places import ROOT
@@ -36,6 +39,14 @@ SLOW = (
     "whole/",
 )
 """Folders and files whose tests take more than a second or two each; `-m "not slow"` leaves them out."""
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _unsynced() -> Iterator[None]:
+    """Do not wait for the disk: files of tests need not survive a power cut. Processes that tests start still wait."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "fsync", lambda descriptor: None)
+        yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -102,6 +102,16 @@ def _no_memory(setup: Setup) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     return np.zeros(1, np.int64), np.zeros(1)
 
 
+def float_each(setup: Setup) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """For `prepare`: a float per replica."""
+    return np.zeros(1, np.int64), np.zeros(setup.replicas)
+
+
+def int_each(setup: Setup) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """For `prepare`: an integer per replica."""
+    return np.zeros(setup.replicas, np.int64), np.zeros(1)
+
+
 class Policy(NamedTuple):
     """A routing policy; its rule in words is in `analysis.fleet.routers.POLICIES`.
 
@@ -181,3 +191,16 @@ def deepest(match: Any, load: Any, alive: Any) -> int:
         if alive[r] and (best < 0 or match[r] > match[best] or (match[r] == match[best] and load[r] < load[best])):
             best = r
     return best
+
+
+@norc_inner()
+def drawn_among(values: Any, value: Any, alive: Any, rng: Any) -> int:
+    """A uniform random replica among those alive that have this value."""
+    equals = 0
+    chosen = -1
+    for r in range(len(alive)):
+        if alive[r] and values[r] == value:
+            equals += 1
+            if draw(rng, equals) == 0:
+                chosen = r
+    return chosen

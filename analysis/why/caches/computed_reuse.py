@@ -131,6 +131,7 @@ def _replay(
     for rank in range(count):
         row = rows[rank]
         now = arrival[row]
+        # Touch the prompts that were computed since the last arrival.
         while touched < count and computed[rows[done[touched]]] <= now and done[touched] < rank:
             cached += _touch(
                 path, reach, above, base, first, height, depth, toucher, leaf[rows[done[touched]]], touched, newer,
@@ -140,6 +141,7 @@ def _replay(
         node = leaf[row]
         if node < 0:
             continue
+        # What a running prompt shares with this one is being computed; forget those that have ended.
         kept = 0
         for i in range(runners):
             s = running[i]
@@ -151,6 +153,7 @@ def _replay(
         runners = kept
         running[runners] = row
         runners += 1
+        # The heavy paths that the prompt crosses, from the leaf up, and how many blocks of each it holds.
         segments = 0
         entries = 0
         while node >= 0:
@@ -163,6 +166,7 @@ def _replay(
             node = above[p]
         if runs + entries > len(run_request):
             return -1
+        # From the root down: each entry of a path's stack is a run last touched by one prompt, until one is missing.
         begin = runs
         at = np.int64(0)
         known = True
@@ -182,6 +186,7 @@ def _replay(
                 at = to
                 i -= 1
             known = at == reached[s]
+        # A run's distance: cached blocks less those that its last prompt, or an earlier one, touched last.
         for u in range(begin, runs):
             older: Any = np.int64(0)
             slot: Any = np.int64(run_last[u]) + 1
@@ -201,6 +206,7 @@ def _touch(
     """Make `place` the last to touch the path to `leaf`; returns how many blocks are new to the cache."""
     if leaf < 0:
         return 0
+    # The heavy paths that the prompt crosses, from the leaf up.
     node = leaf
     segments = 0
     while node >= 0:
@@ -218,6 +224,7 @@ def _touch(
         p = crossed[s]
         bottom = first[p]
         top = bottom + height[p]
+        # Take the blocks from the prompts that touched them last.
         i = top - 1
         while known and i >= bottom and at < reached[s]:
             to = min(np.int64(depth[i]), reached[s])
@@ -228,11 +235,13 @@ def _touch(
             at = to
             i -= 1
         known = at == reached[s]
+        # Replace the entries that this prompt covers by one of its own.
         while top > bottom and depth[top - 1] <= reached[s]:
             top -= 1
         depth[top] = reached[s]
         toucher[top] = place
         height[p] = top + 1 - bottom
+    # All blocks of the prompt count for it.
     k = np.int64(place) + 1
     while k <= count:
         newer[k] += full

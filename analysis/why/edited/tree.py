@@ -9,31 +9,14 @@ unknown and counts as not shared.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.why.edited.marks import Change, collect, mapped, marks_of
-from analysis.why.edited.virtual_prompts import virtual_batch
+from analysis.why.edited.virtual_prompts import ADDED, NODE_BITS, EditedTree, planned_tree
 from traces.tree.compiled import njit
-from traces.tree.prefixes import PrefixTree
-
-NODE_BITS = np.uint64(32)
-"""A unit's id in the new tree, made of its old node and its place in that node."""
-
-CONSTANT = np.uint64(1 << 63)
-
-
-class ChangedTree(NamedTuple):
-    """A tree as arrays with two leaves per request row: without the changing lines (or with constant ones), and with
-    the lines at the end. -1: the prompt is unknown."""
-
-    parent: NDArray[np.int64]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    leaf: NDArray[np.int64]
-    moved: NDArray[np.int64]
 
 
 def changed_tree(
@@ -47,7 +30,7 @@ def changed_tree(
     match_tokens: NDArray[Any],
     change: Change,
     constant: bool,
-) -> ChangedTree:
+) -> EditedTree:
     """Insert every prompt again without the changing lines.
 
     Args:
@@ -78,22 +61,7 @@ def changed_tree(
         np.ascontiguousarray(match_row, np.int64), np.ascontiguousarray(match_tokens, np.int64), pair,
         *(np.ascontiguousarray(c, np.int64) for c in change[1:]), *marks, fill,
     )  # fmt: skip
-    nothing = np.empty(0, np.int64)
-    counted = (False, *[nothing] * 6, nothing.astype(np.uint64), nothing)
-    plan: Any = _plan
-    rows, runs = plan(*given, *counted)
-    row, base, keep, run, reply, stop = (np.empty(rows, np.int64) for _ in range(6))
-    value, size = np.empty(runs, np.uint64), np.empty(runs, np.int64)
-    written = (True, row, base, keep, run, reply, stop, value, size)
-    plan(*given, *written)
-    batch = virtual_batch(row, base, keep, run, reply, stop, value, size)
-    made = PrefixTree()
-    new_leaf, full, moved = (np.full(count, -1, np.int64) for _ in range(3))
-    made.insert(batch, new_leaf, full, moved)
-    columns = made.columns()
-    return ChangedTree(
-        columns["parent"], columns["start"], columns["end"], new_leaf, np.where(moved >= 0, moved, new_leaf)
-    )
+    return planned_tree(_plan, given, count)
 
 
 @njit(cache=True)
@@ -114,6 +82,7 @@ def _plan(
         if node < 0:
             continue
         n = end[node]
+        # The base: the prompt that shares most, up to the end of what both have in common.
         marks = collect(parent, first, begin, stop, above, node, n, low, high)
         base, keep, at = -1, np.int64(0), np.int64(0)
         p = match_row[row]
@@ -130,6 +99,7 @@ def _plan(
             base = p
             keep = mapped(base_low, base_high, others, fill[p], at)
             # an empty change at the very end of the kept part belongs to the rest
+        # Or the previous prompt, up to the end of what both have in common after the change, if that is more.
         x = pair[row]
         if x >= 0:
             q = previous_row[x]
@@ -155,18 +125,20 @@ def _plan(
             top = parent[top]
         if write:
             out_row[rows], out_base[rows], out_keep[rows], out_run[rows] = row, base, keep, runs
+        # Pass over the marks that the base has already.
         mark = 0
         while mark < marks and (high[mark] < at or (high[mark] == at and low[mark] < at)):
             mark += 1
         if x >= 0 and base == previous_row[x] and mark < marks and low[mark] == high[mark] and high[mark] <= at:
             mark += 1  # the empty change of this pair: its constant line is already in the base
+        # Write the rest without its marks, or with the constant line in their place.
         i = 0
         token = at
         while token < n or mark < marks:
             if mark < marks and low[mark] <= token:
                 if fill[row] > 0:
                     if write:
-                        value[runs] = CONSTANT | (np.uint64(session[row] + 1) << np.uint64(31))
+                        value[runs] = ADDED | (np.uint64(session[row] + 1) << np.uint64(31))
                         size[runs] = fill[row]
                     runs += 1
                 token = max(token, high[mark])
@@ -185,6 +157,7 @@ def _plan(
             token = to
         if write:
             out_reply[rows] = runs
+        # For the longer form, write what the marks removed, after the end.
         for m in range(marks):
             token = low[m]
             i = 0

@@ -12,15 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.why.edited.virtual_prompts import virtual_batch
+from analysis.why.edited.virtual_prompts import ADDED, NODE_BITS, EditedTree, planned_tree
 from traces.tree.compiled import njit
-from traces.tree.prefixes import PrefixTree
-
-NODE_BITS = np.uint64(32)
-"""A unit's id in the new tree, made of its old node and its place in that node."""
-
-CARRIED = np.uint64(1 << 63)
-"""Of ids of history that is sent again after another change: the row that did it first, and the place."""
 
 Rows = NDArray[np.int64]
 
@@ -48,15 +41,6 @@ class Undone(NamedTuple):
     carried: Rows
 
 
-class Workload(NamedTuple):
-    """A tree as arrays, and each request's leaf (-1: the prompt is unknown)."""
-
-    parent: Rows
-    start: Rows
-    end: Rows
-    leaf: Rows
-
-
 def undone_workload(
     parent: NDArray[Any],
     start: NDArray[Any],
@@ -69,7 +53,7 @@ def undone_workload(
     left_out: NDArray[np.bool_],
     tolerance: NDArray[Any],
     chance_tokens: int,
-) -> Workload:
+) -> EditedTree:
     """Insert every prompt again, with the changes undone. Takes time proportional to the nodes of new tokens.
 
     Args:
@@ -90,19 +74,7 @@ def undone_workload(
         np.ascontiguousarray(tolerance, np.int64),
         chance_tokens,
     )
-    plan: Any = _plan
-    none = np.empty(0, np.int64)
-    rows, runs = plan(*given, False, *[none] * 4, none.astype(np.uint64), none)
-    row, base, keep, first = (np.empty(rows, np.int64) for _ in range(4))
-    value, size = np.empty(runs, np.uint64), np.empty(runs, np.int64)
-    plan(*given, True, row, base, keep, first, value, size)
-    stop = np.append(first[1:], runs)
-    batch = virtual_batch(row, base, keep, first, stop, stop, value, size)
-    made = PrefixTree()
-    new_leaf, full, reply = (np.full(len(leaf), -1, np.int64) for _ in range(3))
-    made.insert(batch, new_leaf, full, reply)
-    columns = made.columns()
-    return Workload(columns["parent"], columns["start"], columns["end"], new_leaf)
+    return planned_tree(_plan, given, len(leaf))
 
 
 @njit(cache=True)
@@ -124,7 +96,7 @@ def _plan(
     parent: Any, start: Any, end: Any, leaf: Any, order: Any, match_row: Any, match_tokens: Any,
     previous: Any, shared: Any, own_place: Any, place: Any, upto: Any, behind: Any, carried: Any,
     left_out: Any, tolerance: Any, chance: Any, write: Any,
-    out_row: Any, out_base: Any, out_keep: Any, out_first: Any, value: Any, size: Any,
+    out_row: Any, out_base: Any, out_keep: Any, out_first: Any, out_reply: Any, out_end: Any, value: Any, size: Any,
 ) -> Any:  # fmt: skip
     """Base, kept tokens and runs of every prompt; with `write` false only counts (rows, runs)."""
     rows = 0
@@ -138,6 +110,7 @@ def _plan(
         node = leaf[row]
         if node < 0:
             continue
+        # The prompt that this one continues, and up to where: the previous one if the change is undone, else the match.
         q = previous[row]
         undo = q >= 0 and placed[q]
         base = q if undo else match_row[row]
@@ -151,14 +124,17 @@ def _plan(
             at, to, link = _longer(at), _longer(to), _longer(link)
         if base >= 0:
             top = head[base]
+            # What is shared only by chance after a change does not count: go back to before the change.
             if not undo and own < end[leaf[base]] - tolerance[row]:
                 while top >= 0 and own - at[top] <= chance:
                     own = alike = min(own, at[top])
                     top = link[top]
                 top = head[base]
+            # Where the shared text lies in the base as it was changed.
             keep = _moved(at, to, link, top, upto[row] if undo else own)
             middle = _moved(at, to, link, top, place[row]) if undo else keep
             there = _moved(at, to, link, top, alike)
+            # This prompt has the base's marks up to there, then marks of its own.
             while top >= 0 and at[top] >= alike:
                 top = link[top]
             if _moved(at, to, link, top, alike) != there:
@@ -175,6 +151,7 @@ def _plan(
                 marks += 1
         if write:
             out_row[rows], out_base[rows], out_keep[rows], out_first[rows] = row, base, keep, runs
+        # Restored text that a change sends again comes next, as a run of its own.
         length = keep
         again = carried[row]
         if again >= 0 and placed[again] and not undo:
@@ -182,13 +159,14 @@ def _plan(
             brought = _moved(at, to, link, head[again], m) - m - (keep - own)
             if brought > 0:
                 if write:
-                    value[runs] = CARRIED | (np.uint64(row) << NODE_BITS)
+                    value[runs] = ADDED | (np.uint64(row) << NODE_BITS)
                     size[runs] = brought
                 runs += 1
                 length += brought
                 at[marks], to[marks], link[marks] = own, length, top
                 top = marks
                 marks += 1
+        # The rest of the prompt: its nodes after `own`, without those that are left out.
         depth = 0
         up = node
         while up > 0 and end[up] > own:
@@ -213,6 +191,8 @@ def _plan(
                 size[runs] = end[part] - begin
             length += end[part] - begin
             runs += 1
+        if write:
+            out_reply[rows] = out_end[rows] = runs
         head[row] = top
         placed[row] = True
         rows += 1

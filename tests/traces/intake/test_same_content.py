@@ -31,11 +31,6 @@ CASES = [
 """A third of the table, spread evenly over formats and laws; `laws.py` goes through all of it."""
 
 
-@pytest.fixture(autouse=True)
-def _without_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-
-
 @pytest.fixture(scope="session")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The figures of a format's samples that are read once, as a whole."""

@@ -9,9 +9,8 @@ Temperature T > 0 draws with softmax(-(cost - min) / ((max - min) T)). Source: l
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from analysis.fleet.routers.fleet import SIGNATURE, Fleet, Memory, Policy, Setup, draw
+from analysis.fleet.routers.fleet import SIGNATURE, Fleet, Memory, Policy, draw, drawn_among, float_each
 from analysis.kernel.numba_norc import numba_norc
 
 
@@ -52,18 +51,7 @@ def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory)
                 if left < 0:
                     break
         return last
-    equals = 0
-    chosen = -1
-    for r in range(len(fleet.alive)):
-        if fleet.alive[r] and cost[r] == low:
-            equals += 1
-            if draw(memory.rng, equals) == 0:
-                chosen = r
-    return chosen
-
-
-def _prepare(setup: Setup) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    return np.zeros(1, np.int64), np.zeros(setup.replicas)
+    return drawn_among(cost, low, fleet.alive, memory.rng)
 
 
 POLICY = Policy(
@@ -75,6 +63,6 @@ POLICY = Policy(
         "active_request_weight": 0.0,
         "temperature": 0.0,
     },
-    prepare=_prepare,
+    prepare=float_each,
     seeded=True,
 )

@@ -9,9 +9,8 @@ cannot be distinguished.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from analysis.fleet.routers.fleet import SIGNATURE, Fleet, Memory, Policy, Setup, draw
+from analysis.fleet.routers.fleet import SIGNATURE, Fleet, Memory, Policy, drawn_among, float_each
 from analysis.kernel.numba_norc import numba_norc
 
 
@@ -39,23 +38,12 @@ def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory)
         kv = 1.0 - fleet.busy_blocks[r] / fleet.capacity[r] if fleet.capacity[r] > 0 else 1.0
         score[r] = prefix_weight * prefix + queue_weight * queue + kv_weight * kv
         best = max(best, score[r])
-    equals = 0
-    chosen = -1
-    for r in range(len(fleet.alive)):
-        if fleet.alive[r] and score[r] == best:
-            equals += 1
-            if draw(memory.rng, equals) == 0:
-                chosen = r
-    return chosen
-
-
-def _prepare(setup: Setup) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    return np.zeros(1, np.int64), np.zeros(setup.replicas)
+    return drawn_among(score, best, fleet.alive, memory.rng)
 
 
 POLICY = Policy(
     _choose,
     {"prefix_weight": 3.0, "queue_weight": 2.0, "kv_weight": 2.0, "precise": 1.0, "max_prefix_blocks": 256.0},
-    prepare=_prepare,
+    prepare=float_each,
     seeded=True,
 )

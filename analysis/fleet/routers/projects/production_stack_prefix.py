@@ -8,7 +8,7 @@ one takes the lowest QPS.
 
 from __future__ import annotations
 
-from analysis.fleet.routers.fleet import SIGNATURE, Fleet, Memory, Policy, draw, least
+from analysis.fleet.routers.fleet import SIGNATURE, Fleet, Memory, Policy, drawn_among, least
 from analysis.kernel.numba_norc import numba_norc
 
 
@@ -20,14 +20,7 @@ def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory)
             deepest = max(deepest, fleet.routed[r])
     if deepest * fleet.block_tokens[0] < memory.params[0]:
         return least(fleet.running, fleet.alive, -1)
-    equals = 0
-    chosen = -1
-    for r in range(len(fleet.alive)):
-        if fleet.alive[r] and fleet.routed[r] == deepest:
-            equals += 1
-            if draw(memory.rng, equals) == 0:
-                chosen = r
-    return chosen
+    return drawn_among(fleet.routed, deepest, fleet.alive, memory.rng)
 
 
 POLICY = Policy(_choose, {"prefix_min_match_length": 0.0}, seeded=True)

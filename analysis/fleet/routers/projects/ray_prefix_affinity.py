@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
-from analysis.fleet.routers.fleet import SIGNATURE, Fleet, Memory, Policy, Setup, draw_alive
+from analysis.fleet.routers.fleet import SIGNATURE, Fleet, Memory, Policy, draw_alive, int_each
 from analysis.kernel.numba_norc import numba_norc
 
 
@@ -44,8 +41,4 @@ def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory)
     return chosen
 
 
-def _prepare(setup: Setup) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    return np.zeros(setup.replicas, np.int64), np.zeros(1)
-
-
-POLICY = Policy(_choose, {"imbalanced_threshold": math.inf, "match_rate": 0.1}, prepare=_prepare, seeded=True)
+POLICY = Policy(_choose, {"imbalanced_threshold": math.inf, "match_rate": 0.1}, prepare=int_each, seeded=True)

@@ -8,10 +8,7 @@ load every tie falls alike and all requests go to one replica, so the policy is 
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
-from analysis.fleet.routers.fleet import SIGNATURE, Fleet, Memory, Policy, Setup
+from analysis.fleet.routers.fleet import SIGNATURE, Fleet, Memory, Policy, int_each
 from analysis.kernel.numba_norc import numba_norc
 
 
@@ -45,13 +42,9 @@ def _choose(session: int, tokens: int, now: float, fleet: Fleet, memory: Memory)
     return chosen
 
 
-def _prepare(setup: Setup) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    return np.zeros(setup.replicas, np.int64), np.zeros(1)
-
-
 POLICY = Policy(
     _choose,
     {"cache_threshold": 0.3, "balance_abs_threshold": 64.0, "balance_rel_threshold": 1.5},
-    prepare=_prepare,
+    prepare=int_each,
     needs_load=True,
 )
