@@ -20,9 +20,10 @@ EXPECTED_SKIPS = (
 SLOW = (
     "analysis/export/test_agentic_code.py",
     "analysis/export/test_planners.py",
-    "analysis/fleet/test_placement.py",
     "analysis/fleet/test_routing.py",
     "analysis/fleet/test_tower.py",
+    "analysis/peers/test_engine_curve.py",
+    "analysis/why/test_what_ifs_of_kinds.py",
     "app/test_browser.py",
     "app/test_misses_command.py",
     "app/test_options.py",
