@@ -6,7 +6,6 @@ sessions, tokens, ceiling. Every receipt on the way must balance. `laws.py` runs
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from pathlib import Path
 from typing import Any
