@@ -112,11 +112,11 @@ def _all_within(replicas: int, poisson: NDArray[np.float64], low: int, high: int
     sessions = len(poisson) - 1
     if low > high or low * replicas > sessions or high * replicas < sessions:
         return 0.0
-    cut = poisson[: high + 1] * (np.arange(min(high, sessions) + 1) >= low)
+    place = np.arange(sessions + 1)
+    laws = np.stack([poisson * ((place >= low) & (place <= high)), poisson])  # the sum of uncut ones divides
     length = 2 * sessions + 64
-    total = np.fft.irfft(np.fft.rfft(cut, length) ** replicas, length)
-    of_sum = math.exp(sessions * math.log(sessions) - sessions - math.lgamma(sessions + 1)) if sessions else 1.0
-    return float(np.clip(total[sessions] / of_sum, 0.0, 1.0))
+    cut, whole = np.fft.irfft(np.fft.rfft(laws, length) ** replicas, length)[:, sessions]
+    return float(np.clip(cut / whole, 0.0, 1.0))
 
 
 def vmr_band(replicas: int, level: float = 0.95) -> tuple[float, float] | None:
