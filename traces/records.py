@@ -186,7 +186,6 @@ class Context(NamedTuple):
     block_tokens: int | None = None  # --block-size: native block of ids that do not say it
     time_unit: str | None = None  # --time-unit
     mapping: dict[str, str] | None = None  # --map NAME=COLUMN
-    options: dict[str, Any] | None = None
     texts: KeptTexts | None = None  # takes texts of pieces without token ids
     meanings: Any = None  # traces.usage.evidence.Meanings: what the input's usage objects showed so far
 

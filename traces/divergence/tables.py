@@ -49,6 +49,9 @@ from traces.text.kept_texts import KeptTexts
 from traces.tree.prefixes import PrefixTree
 from traces.tree.prompt_pairs import common_tail, found_ahead, pairs_that_part, parts_before
 
+Excerpts = dict[tuple[int, int], tuple[str | None, str | None]]
+"""(request_id, previous_request_id) -> the changed lines of the earlier and of the later prompt."""
+
 HEAD_UNITS = 600
 """How much of a message is read before its changed lines."""
 
@@ -62,6 +65,7 @@ def divergence_table(
     native: NDArray[np.int64],
     tokenizers: list[str | None],
     kept: KeptTexts | None = None,
+    excerpts: Excerpts | None = None,
 ) -> pl.DataFrame:
     """The `divergences` table.
 
@@ -71,6 +75,7 @@ def divergence_table(
         native: by source, its native block; 1 for text.
         tokenizers: by source; None where units are no token ids.
         kept: texts of pieces without token ids, as far as they are at hand.
+        excerpts: takes the changed lines of both prompts, by (request_id, previous_request_id).
     """
     nodes = tree.columns()
     leaf = rows["prefix_id"].fill_null(-1).to_numpy().astype(np.int64)
@@ -86,7 +91,10 @@ def divergence_table(
         words = texts.of(tokenizers[source[r]])
         place = _place(tree, int(leaf[q]), int(leaf[r]), common, int(step[r]), words, bool(compaction[r]))
         if place is not None:
-            divergences.append((int(ids[r]), int(ids[q]), common, *place))
+            pair, (*columns, before, after) = (int(ids[r]), int(ids[q])), place
+            divergences.append((*pair, common, *columns))
+            if excerpts is not None and (before or after):
+                excerpts[pair] = before, after
     return pl.DataFrame(divergences, schema=polars_schema(DIVERGENCES), orient="row")
 
 
@@ -105,8 +113,9 @@ def _in_sessions(session: pl.Series, turn: pl.Series) -> NDArray[np.int64]:
 def _place(
     tree: PrefixTree, leaf_q: int, leaf_k: int, common: int, native: int, words: Vocabulary | None, compaction: bool
 ) -> tuple[Any, ...] | None:
-    """(role, message, line_token, line_tokens, previous_line_tokens, resumed_tokens, keeps_end, kind) of one pair;
-    None where the text only grew and its last token became part of another."""
+    """(role, message, line_token, line_tokens, previous_line_tokens, resumed_tokens, keeps_end, kind) of one pair, then
+    its changed lines before and after, null where unknown. None if the text only grew and its last token became part
+    of another."""
     begin = max(0, common - LOOK_BACK_TOKENS * native) // native * native
     q, k = units_of(tree, leaf_q, begin), units_of(tree, leaf_k, begin)
     at = (common - begin) // native
@@ -121,7 +130,7 @@ def _place(
     if tail_q < 0 and in_last(q, k, at):
         tail_q, tail_k = last_tail(q, k, at, span.least // 2)
     role_q, role_k = role_at(q, at), role_at(k, at)
-    kind = None
+    kind = was = becomes = None
     if native == 1:
         shape = shape_of(q, k, at, span, int(tail_q), int(tail_k), words, compaction)
         ended = cut_short(q, k, at) and k.role[at] == TEMPLATE  # what the last message ended with is gone
@@ -136,6 +145,7 @@ def _place(
             stop_q, stop_k = stop_q - 1, stop_k - 1  # an image that both have after the change
         before = _side(q, span, span.first_q, stop_q, at, words)
         after = _side(k, span, span.first_k, stop_k, at, words)
+        was, becomes = before.text, after.text
         if shape.dropped > 0 or role_q != role_k or not shape.resumed:
             behind = message_end(k, at)
             stop = message_end(k, behind)
@@ -165,6 +175,8 @@ def _place(
         int(k.tokens[span.cut_k : span.cut_k + span.alike].sum()),
         bool(tail_q >= 0),
         kind,
+        was,
+        becomes,
     )
 
 

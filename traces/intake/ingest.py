@@ -117,6 +117,7 @@ class _Ingest:
         if unfinished is not None:
             self.builder, self.tally = unfinished
             self.resumed = True
+        self.builder.keep_excerpts = self.options.keep_excerpts
 
     def run(self, inputs: list[str], path: Path | None) -> dict[str, Any]:
         """Read `inputs` into the dataset at `path`."""

@@ -88,7 +88,6 @@ def context_of(options: Options, tokenizer: Any, digest: KeyedDigest, texts: Kep
         block_tokens=options.block_tokens,
         time_unit=options.time_unit,
         mapping=options.mapping,
-        options={"keep_excerpts": options.keep_excerpts},
         texts=texts,
     )
 

@@ -121,7 +121,7 @@ def _show(receipt: dict[str, Any], as_json: bool) -> None:
 @command("ingest")
 @click.argument("inputs", nargs=-1, required=True)
 @click.option("-o", "--output", required=True, type=click.Path(), help="The dataset's folder (made, or appended to).")
-@click.option("--keep-excerpts", is_flag=True, help="Keep where prompts part as text, in private/ only.")
+@click.option("--keep-excerpts", is_flag=True, help="Also store the changed text of divergences, in private/ only.")
 @click.option("--no-wait", is_flag=True, help="Exit 2 where another process writes the dataset, instead of waiting.")
 @_reading_options
 def ingest_command(inputs: tuple[str, ...], output: str, **options: Any) -> None:

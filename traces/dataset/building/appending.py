@@ -21,6 +21,9 @@ from traces.tree.insertion import Content
 from traces.tree.nodes import COLUMNS, VIRTUAL
 from traces.tree.prefixes import PrefixTree
 
+EXCERPTS = "excerpts.parquet"
+"""The changed lines of divergences; only where an ingest was asked to keep them."""
+_EXCERPTS = {"request_id": pl.Int64, "previous_request_id": pl.Int64, "before": pl.String, "after": pl.String}
 _SESSION_FIELDS = {
     "key": pl.UInt64,
     "own": pl.UInt64,  # digest of the key without what it is unique in
@@ -63,6 +66,7 @@ def private_files(builder: Builder, copies: pl.DataFrame, rows: pl.DataFrame, re
         {"request_id": named_rows, "digest": digests, "rank": ranks},
         schema={"request_id": pl.Int64, "digest": pl.UInt64, "rank": pl.String},
     )
+    excerpts = [(*pair, *texts) for pair, texts in builder.excerpts.items()]
     kept = pl.concat([rows.select("request_id"), copies.select("request_id")])
     return {
         "key": builder.digest.key,
@@ -72,6 +76,7 @@ def private_files(builder: Builder, copies: pl.DataFrame, rows: pl.DataFrame, re
         "copies.parquet": copies,
         "sessions.parquet": session_state(builder, rows),
         "dedupe.parquet": dedupe.join(kept, on="request_id", how="semi", maintain_order="left"),
+        **({EXCERPTS: pl.DataFrame(excerpts, schema=_EXCERPTS, orient="row")} if excerpts else {}),
         "state.json": {
             "inputs": [list(i) for i in builder.inputs],
             "spaces": builder.spaces,
@@ -194,6 +199,8 @@ def _restored(dataset: Dataset) -> Builder:
     sessions = frame("sessions.parquet").drop("session_id")
     builder.sessions = [{k: v for k, v in row.items() if v is not None} for row in sessions.to_dicts()]
     builder.session_ids = {s["key"]: i for i, s in enumerate(builder.sessions)}
+    if dataset.private_file(EXCERPTS).exists():
+        builder.excerpts = {(r, q): (was, now) for r, q, was, now in frame(EXCERPTS).rows()}
     dedupe = frame("dedupe.parquet")
     for row, digest, rank in dedupe.rows():
         builder.copies.add(row, digest, tuple(orjson.loads(rank)))

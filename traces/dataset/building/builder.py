@@ -20,6 +20,7 @@ from traces.dataset.building.copies import Copies
 from traces.dataset.building.request_rows import Counts, Input, RequestRows, Row, Taken
 from traces.dataset.building.source_ids import SourceIds
 from traces.digests import KeyedDigest
+from traces.divergence.tables import Excerpts
 from traces.records import Base, Blocks, Evidence, Note, Piece, Prompt, Record, Reject, Request, Session, Skipped
 from traces.source import limits
 from traces.text.kept_texts import KeptTexts
@@ -41,6 +42,8 @@ class Builder:
         self.tree = PrefixTree()
         self.texts = KeptTexts()
         self.named: pl.DataFrame | None = None  # kinds of divergences that an earlier ingest found
+        self.keep_excerpts = False  # whether this run stores the changed lines of divergences in private/
+        self.excerpts: Excerpts = {}
         self.leaf = np.full(0, -1, np.int64)
         self.full = np.full(0, -1, np.int64)
         self.reply = np.full(0, -1, np.int64)

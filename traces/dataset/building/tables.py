@@ -138,7 +138,10 @@ def _with_turns(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _divergences(builder: Builder, rows: pl.DataFrame) -> pl.DataFrame:
     native = np.array([s[2] or 1 for s in builder.sources], np.int64)
-    table = divergence_table(builder.tree, rows, native, [s[6] for s in builder.sources], builder.texts)
+    excerpts = builder.excerpts if builder.keep_excerpts else None
+    table = divergence_table(builder.tree, rows, native, [s[6] for s in builder.sources], builder.texts, excerpts)
+    pairs = set(table.select("request_id", "previous_request_id").rows()) if builder.excerpts else set()
+    builder.excerpts = {pair: texts for pair, texts in builder.excerpts.items() if pair in pairs}
     if builder.named is None or table.is_empty():
         return table
     # texts are not kept: what an earlier ingest named by them keeps its name
