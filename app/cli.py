@@ -64,7 +64,7 @@ Examples:
 @click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="tracetower")
 def group() -> None:
-    """Workload traces of coding agents: what a KV cache could reuse, and why it is not more."""
+    """Workload traces of coding agents: what a KV cache could reuse, and why less is reused."""
 
 
 def main(args: list[str] | None = None) -> Any:

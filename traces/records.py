@@ -201,7 +201,7 @@ class Reader(Protocol):
     """
 
     NAME: str
-    SUMMARY: dict[str, str]  # carries, tail, time, notes: shown by `tracetower formats`
+    SUMMARY: dict[str, str]  # carries, time, blocks, computes, notes: shown by `tracetower formats`
 
     def sniff(self, head: Any, name: str) -> float:
         """How surely `head` (source.sources.Head: first bytes and first parsed record) is this format, 0 to 1."""

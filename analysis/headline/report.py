@@ -1,4 +1,4 @@
-"""The report: every headline figure of a dataset with its definition (command-line contract `report`)."""
+"""The report: every headline figure of a dataset with its definition, as `tracetower report` prints them."""
 
 from __future__ import annotations
 

@@ -82,8 +82,7 @@ def transitions(
     - unrelated: L_p = 0
     - compaction: the source says so, or n < m
     - system_change: L < the head's length. That length is not rounded, so a change anywhere in the native block in
-    which
-      the head ends counts as a change of the head
+      which the head ends counts as a change of the head
     - edit: everything else
 
     Args:

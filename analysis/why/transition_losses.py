@@ -17,7 +17,7 @@ from analysis.why.misses import Misses
 
 SIDE_INPUT_TOKENS = 4000
 SIDE_OUTPUT_TOKENS = 64
-"""A side request (a title, a topic check) has at most this many input and output tokens, and nothing continues it."""
+"""A side request (a title, a topic check) has fewer input and output tokens than this, and nothing continues it."""
 
 TAIL_SHARE = 0.02
 """A prompt that lost at most this share of the previous one has lost only its tail."""

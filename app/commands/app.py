@@ -25,7 +25,7 @@ PATIENCE_S = 10
 @click.option("--port", type=click.IntRange(0, 65535), default=8501, show_default=True, help="Port to listen on.")
 @click.option("--address", default="localhost", show_default=True, help="Address to listen on.")
 def app_command(dataset: str | None, data_root: tuple[str, ...], port: int, address: str) -> None:
-    """Open the app in a browser, on DATASET if given. Ends with Ctrl-C or SIGTERM, and takes all uploads along.
+    """Open the app in a browser, on DATASET if given. Ctrl-C or SIGTERM ends it and deletes all uploads.
 
     \b
     Examples:

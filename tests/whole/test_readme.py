@@ -18,11 +18,16 @@ OF_A_DATASET = {"cache/", "private/"}
 """Folders that the pages name and that are in a dataset, not in the project."""
 
 
+def _cell(text: str) -> str:
+    """A bar would end the cell of a table, also within backticks."""
+    return text.replace("|", "\\|")
+
+
 def tables() -> str:
     """The data dictionary."""
     parts = []
     for name, table in TABLES.items():
-        rows = [f"| `{c.name}` | {c.unit or '–'} | {c.meaning} |" for c in table]
+        rows = [f"| `{c.name}` | {c.unit or '–'} | {_cell(c.meaning)} |" for c in table]
         parts.append(f"**{name}**\n\n| column | unit | meaning |\n|---|---|---|\n" + "\n".join(rows))
     return "\n\n".join(parts)
 
@@ -30,7 +35,7 @@ def tables() -> str:
 def formats() -> str:
     """What can be read."""
     rows = [
-        f"| `{name}` | {reader(name).SUMMARY['carries']} | {reader(name).SUMMARY['computes']} |"
+        f"| `{name}` | {_cell(reader(name).SUMMARY['carries'])} | {_cell(reader(name).SUMMARY['computes'])} |"
         for name in sorted(READERS)
     ]
     return "| format | carries | what can be computed |\n|---|---|---|\n" + "\n".join(rows)

@@ -136,7 +136,7 @@ class Tally:
         path: Path | None,
         usage: Findings | None = None,
     ) -> dict[str, Any]:
-        """The receipt (command-line contract `ingest`) of the requests from row `first_row` on.
+        """The receipt that `tracetower ingest` prints, of the requests from row `first_row` on.
 
         `usage`: what the inputs that were read show of their usage figures.
         """

@@ -22,9 +22,11 @@ LISTED = ("formats", "files", "records", "evidence", "reject_reasons", "rejects"
 def _reading_options(command: F) -> F:
     for option in reversed(
         (
-            click.option("--format", "format_name", help="Name of the format, where detection errs (see formats)."),
-            click.option("--map", "mapping", multiple=True, metavar="NAME=COLUMN", help="A column's name in a table."),
-            click.option("--block-size", type=Size(), help="Native block of hash ids that do not say it."),
+            click.option("--format", "format_name", help="Read inputs as this format (see formats) [detected]."),
+            click.option(
+                "--map", "mapping", multiple=True, metavar="NAME=COLUMN", help="Read field NAME from this column."
+            ),
+            click.option("--block-size", type=Size(), help="Tokens per block of hash ids, if the file does not say."),
             click.option(
                 "--tokenizer",
                 default="o200k_base",

@@ -98,8 +98,8 @@ Examples:
     help="A section (repeatable) [all].",
 )
 @click.option("--most", type=click.IntRange(1), default=50, show_default=True, help="Sessions to list.")
-@click.option("--remedy", help="Only sessions that this would bring tokens back to, those first where it brings most.")
-@click.option("--per-request", is_flag=True, help="The causes of every request: the key requests, or a table of them.")
+@click.option("--remedy", help="Only sessions that this would bring tokens back to, largest gain first.")
+@click.option("--per-request", is_flag=True, help="One row of causes per request (with --json under `requests`).")
 @click.option("--out", type=click.Path(dir_okay=False), help="Write them to FILE: .parquet, .csv or .jsonl.")
 @question_options
 @json_option

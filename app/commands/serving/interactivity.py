@@ -36,9 +36,13 @@ RULES = (
 @click.option("--output", type=Size(), default=500, show_default=True, help="Generated tokens of a request.")
 @click.option("--batch", type=int, default=1, show_default=True, help="Requests decoding at once in the replica.")
 @click.option("--hit-rate", type=float, help="Share of the prompt found in the cache, 0 to 1.")
-@click.option("--accept-length", type=float, help="Tokens gained per verification, the verified one included.")
+@click.option("--accept-length", type=float, help="Mean tokens that one verification step yields, its own included.")
 @click.option(
-    "--draft-cost", type=float, default=0.0, show_default=True, help="All draft passes of a step / a plain step."
+    "--draft-cost",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="Cost of drafting for one step, as a share of a plain decode step.",
 )
 @click.option("--verify-tokens", type=int, help="Tokens verified per sequence and step.")
 @click.option("--mfu", type=Band(), help="LOW,HIGH share of peak FLOP/s in prefill.")

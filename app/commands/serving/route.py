@@ -63,7 +63,13 @@ def _patience(after_s: float = 4.0) -> Iterator[None]:
 @click.option("--replicas", type=Sizes(), required=True, help="Replicas, or several fleets.")
 @click.option("--policy", "policies", type=Names(), required=True, help="Policies by name; --policy list names them.")
 @click.option("--capacity-tokens", type=Sizes(), help="Cache of each replica [unbounded].")
-@click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="Replays of policies with chance.")
+@click.option(
+    "--seeds",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="How often a policy that draws at random is replayed.",
+)
 @click.option("--service", type=click.Choice(["instant", "recorded", "model"]), default="instant", show_default=True,
               help="How long an answer takes: no time, as recorded, or by --model and --gpu.")  # fmt: skip
 @click.option("--insert", type=click.Choice(["arrival", "finish"]), default="arrival", show_default=True,
@@ -78,7 +84,7 @@ def _patience(after_s: float = 4.0) -> Iterator[None]:
 @click.option("--tp", type=click.IntRange(1), default=4, show_default=True, help="For --service model.")
 @click.option("--kv-dtype", default="bf16", show_default=True, help="For --service model.")
 @click.option("--executor", default="local", show_default=True, help="local or ray[:ADDRESS].")
-@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Cells that run at once.")
+@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Replays that run at once.")
 @question_options
 @json_option
 def route_command(
@@ -86,7 +92,7 @@ def route_command(
     insert: str, params: tuple[str, ...], events: tuple[str, ...], max_running: int | None, queue_limit: int | None,
     model: str | None, gpu: str, tp: int, kv_dtype: str, executor: str, workers: int, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
-    """Which routing policy, how many replicas, and does one drown? Hit rate and load side by side.
+    """Which routing policy, how many replicas, and is any replica overloaded? Hit rate and load side by side.
 
     \b
     Examples:

@@ -35,7 +35,7 @@ SERVICE_HELP = (
     "How long an answer takes, and so what runs at once. Recorded: as in the trace. Model: estimated from the "
     "interactivity arithmetic, below. No time: exact hits, but nothing is ever in flight, so load is unknown."
 )
-SEEDS_HELP = "Replays of policies that draw random numbers; with several, means with 95 % intervals."
+SEEDS_HELP = "How often a policy that draws at random is replayed; with several, means with 95 % intervals."
 EVENTS_HELP = (
     "One per line, AT in seconds from the first arrival. scale:AT:N (to N replicas), lose:AT (the busiest fails), "
     "hot:AT:SESSION (all its remaining requests at once; sessions are numbered from 0)."

@@ -1,4 +1,4 @@
-"""Replicas: which routing policy, how many replicas, and does one drown; beside it what luck alone does."""
+"""Replicas: which routing policy, how many replicas, and is any replica overloaded; beside it what luck alone does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import streamlit as st
 from app.views.fleet import choices, luck, results, runs
 from app.visit import guard, notices, question
 
-LEAD = "Which routing policy, how many replicas, and does one drown? The whole trace is replayed over each fleet."
+LEAD = "Which policy, how many replicas, and is any replica overloaded? The whole trace is replayed over each fleet."
 
 
 def _asked() -> question.Asked:

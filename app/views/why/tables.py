@@ -68,7 +68,8 @@ def transitions(asked: Asked, found: Misses, flags: list[str]) -> None:
         ], "Transitions and what each loses",
     )  # fmt: skip
     means = (
-        "Transitions as the README defines them, with starts split into warm and cold, sub-agents and side requests, "
+        "What happened between a prompt and those before it in its session, with starts split into warm and cold, "
+        "sub-agents and side requests, "
         "and changes of model apart. Pick *transition, in detail* above for where the tokens of each went."
     )
     source = asked.source("", "misses", *flags, "--show", "transitions", "--json", means=means, computed="transitions")

@@ -1,4 +1,4 @@
-"""The figures of uniform placement: serving.md's values and exact small cases."""
+"""The figures of uniform placement: known values and exact small cases."""
 
 from itertools import product
 

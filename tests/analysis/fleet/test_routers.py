@@ -1,4 +1,4 @@
-"""Policies against what real routers did, and against the load that theory and serving.md's simulation give them."""
+"""Policies against what real routers did, and against the load that theory and a published simulation give them."""
 
 import importlib.util
 import json

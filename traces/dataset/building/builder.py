@@ -67,8 +67,6 @@ class Builder:
         self._named = array("q"), array("Q")  # rows, and the digests of their keys where other inputs may name them
         self._secret = self.digest("rows that match nothing")
 
-    # one input -------------------------------------------------------------------------------------------------
-
     def begin(
         self,
         name: str,
@@ -268,8 +266,6 @@ class Builder:
                     self.content.call[piece_row.row] = piece_row.prompt.content
         self.requests.flush(bad)
         self._blocks, self._pieces = [], []
-
-    # all of it -------------------------------------------------------------------------------------------------
 
     def named_rows(self, keys: set[int]) -> dict[int, int]:
         """The rows of requests by the digests of their keys, as far as `keys` asks for them."""
