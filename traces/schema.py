@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-TABLE_TOKENS = 1 << 48
-"""No token column reaches this: the sum of 2 million requests of the most tokens (traces.source.limits) stays exact."""
+TABLE_TOKENS = 1 << 31
+"""No token column and no path in the prefix tree reaches this, because compiled code counts blocks in 32 bits and a
+block may be one token. What one request may claim when it is read (traces.source.limits) is a 16th of it."""
 MOST_IDS = 1 << 31
 """No id of a session, and no place in a session or a message, reaches this."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple
 
 from traces.intake import registry as readers
@@ -12,6 +13,10 @@ from traces.records import Note, Record, Reject, Request
 from traces.source.limits import MOST_TOKENS
 from traces.source.sources import Source
 
+_counts_of = attrgetter(
+    *("input_tokens", "cache_read_tokens", "cache_write_tokens"),
+    *("output_tokens", "output_tokens_estimate", "reasoning_tokens"),
+)
 MOST_HELD = 100_000
 """Records before the first request that are held; an input with more of them is taken as it comes."""
 
@@ -67,12 +72,16 @@ def _up_to_request(records: Iterator[Record]) -> tuple[Iterator[Record], bool]:
 
 
 def counted(records: Iterable[Record], source: Source) -> Iterator[Record]:
-    """Pass records on and report progress now and then; a request of more tokens than any model takes is a reject."""
+    """Pass records on and report progress now and then; a request with a count that no model has is a reject."""
     for seen, record in enumerate(records):
         if not seen & 0x3FF and source.heard is not None:
             source.heard()
         if seen and not seen & 0xFFFF:
             give_back()
-        if type(record) is Request and max(record.input_tokens or 0, record.output_tokens or 0) > MOST_TOKENS:
-            record = Reject(record.ordinal, f"more than {MOST_TOKENS:,} tokens, which no model takes")
+        if type(record) is Request:
+            counts = [count for count in _counts_of(record) if count is not None]
+            if counts and max(counts) > MOST_TOKENS:
+                record = Reject(record.ordinal, f"more than {MOST_TOKENS:,} tokens, which no model takes")
+            elif counts and min(counts) < 0:
+                record = Reject(record.ordinal, "a negative number of tokens")
         yield record

@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
+from traces.schema import TABLE_TOKENS
+
 CHUNK_BYTES = 1 << 22
 LINE_BUFFER_BYTES = 1 << 18
 HEAD_BYTES = 1 << 16
@@ -22,7 +24,7 @@ MAX_JSON_MEMORY_BYTES = 1 << 30
 """JSON that would take more than this as Python values is a reject: one record, or the records of a file that is held
 as one value. `traces.source.json_values.memory_of` estimates it from the text."""
 
-MOST_TOKENS = 1 << 27
+MOST_TOKENS = TABLE_TOKENS >> 4
 """More tokens than any model takes or writes in one request: 134 million, where the longest context that has been
 announced is 100 million. A record that claims more is a reject, in every format."""
 

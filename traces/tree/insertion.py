@@ -16,6 +16,8 @@ from traces.tree.compiled import njit
 from traces.tree.nodes import VIRTUAL, add_node, mix, slot_of, split, unit_at, units_in
 
 ROOT_BASE, LEAF_BASE, REPLY_BASE = 0, 1, 2
+TOO_LONG = -2
+"""In place of the node of a prompt that is longer than allowed, and of each one that extends it."""
 _UNOBSERVED = ROLES.index("unobserved")
 
 
@@ -200,11 +202,23 @@ def _add_runs(nodes: Any, batch: Any, i: Any, first: Any, stop: Any, node: Any, 
 
 
 @njit(cache=True)
-def insert_batch(nodes: Any, batch: Any, leaf: Any, full: Any, reply: Any, prompt: Any, call: Any) -> None:
-    """Insert the prompts of `batch` in order.
+def _fits(nodes: Any, batch: Any, first: Any, stop: Any, node: Any, at: Any, most: Any) -> Any:
+    """Whether the path to (`node`, `at`) with the runs `first` to `stop` has at most `most` tokens."""
+    tokens = nodes.start[node] + at * nodes.per_unit[node]
+    for run in range(first, stop):
+        if batch.run_count[run] > (most - tokens) // batch.run_per_unit[run]:
+            return False
+        tokens += batch.run_count[run] * batch.run_per_unit[run]
+    return True
 
-    Writes per row: the node where the prompt ends (`leaf`), where its whole blocks end (`full`), where its reply ends
-    (`reply`, -1 none), and the digests of `Content`.
+
+@njit(cache=True)
+def insert_batch(nodes: Any, batch: Any, leaf: Any, full: Any, reply: Any, prompt: Any, call: Any, most: Any) -> None:
+    """Insert the prompts of `batch` of at most `most` tokens in order.
+
+    Writes per row: the node where the prompt ends (`leaf`, -1 too long), where its whole blocks end (`full`, or
+    `TOO_LONG`), where its reply ends (`reply`, -1 for none or one of more than `most` tokens), and the digests of
+    `Content`.
     """
     for i in range(batch.base_kind.size):
         row = batch.row[i]
@@ -212,6 +226,9 @@ def insert_batch(nodes: Any, batch: Any, leaf: Any, full: Any, reply: Any, promp
         if batch.base_kind[i] != ROOT_BASE:
             # start where the earlier prompt, or its reply, ends
             base = batch.base_row[i]
+            if full[base] == TOO_LONG:
+                leaf[row], full[row], reply[row] = -1, TOO_LONG, -1
+                continue
             node, digest = max(full[base], np.int64(0)), prompt[base]
             if batch.base_kind[i] == REPLY_BASE and reply[base] >= 0:
                 node, digest = reply[base], call[base]
@@ -220,12 +237,17 @@ def insert_batch(nodes: Any, batch: Any, leaf: Any, full: Any, reply: Any, promp
                 # only its first `keep` tokens are sent again
                 node, at = _rewound(nodes, node, batch.keep[i])
                 digest = mix(digest, batch.keep[i])
+        if not _fits(nodes, batch, batch.first_run[i], batch.reply_run[i], node, at, most):
+            leaf[row], full[row], reply[row] = -1, TOO_LONG, -1
+            continue
         node, full[row], prompt[row] = _add_runs(
             nodes, batch, i, batch.first_run[i], batch.reply_run[i], node, at, digest
         )
         leaf[row], reply[row], call[row] = node, -1, prompt[row]
         if batch.reply_run[i] < batch.end_run[i]:
             at = units_in(nodes, node)
+            if not _fits(nodes, batch, batch.reply_run[i], batch.end_run[i], node, at, nodes.end[node] + most):
+                continue
             reply[row], _, call[row] = _add_runs(
                 nodes, batch, i, batch.reply_run[i], batch.end_run[i], node, at, prompt[row]
             )

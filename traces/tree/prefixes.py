@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from traces.source.limits import MOST_TOKENS
 from traces.tree.insertion import Batch, Content, insert_batch
 from traces.tree.nodes import COLUMNS, VIRTUAL, Nodes, grown, rehash
 
@@ -56,11 +57,14 @@ class PrefixTree:
         reply: NDArray[np.int64],
         content: Content | None = None,
     ) -> None:
-        """Insert the prompts of `batch` in order; writes leaf, full, reply and content digests of their rows."""
+        """Insert the prompts of `batch` in order; writes leaf, full, reply and content digests of their rows.
+
+        A prompt of more than `MOST_TOKENS` is not inserted: its row of `full` is `TOO_LONG`.
+        """
         runs = batch.run_count.size
         self.reserve(2 * runs + 3 * batch.base_kind.size, batch.units.size)
         digests = Content.of(leaf.size) if content is None else content
-        insert_batch(self.nodes, batch, leaf, full, reply, digests.prompt, digests.call)
+        insert_batch(self.nodes, batch, leaf, full, reply, digests.prompt, digests.call, MOST_TOKENS)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The arrays in use, by name (without pool and table)."""

@@ -20,16 +20,14 @@ Ints = NDArray[np.int64]
 class BlockPaths(NamedTuple):
     """Requests in the order they run, over atoms of whole blocks.
 
-    Per atom: `parent` (-1 above the first), `blocks`, `first_block` (dense id of its first block; block i of the atom
-    is first_block + i). Per request: `row` (the caller's row), `leaf` (atom at the depth of the last cached block, -1
-    for none), `prompt_tokens`, and in blocks `lookup` ((P - 1) // B: an engine always computes the last token),
-    `prompt` (P // B), `cached` ((P + O - 1) // B: the last token sampled has no KV), `prompt_slots` and `slots`
-    (blocks occupied, including partial ones, after prefill and at the end).
+    Per atom: `parent` (-1 above the first), `blocks`. Per request: `row` (the caller's row), `leaf` (atom at the depth
+    of the last cached block, -1 for none), `prompt_tokens`, and in blocks `lookup` ((P - 1) // B: an engine always
+    computes the last token), `prompt` (P // B), `cached` ((P + O - 1) // B: the last token sampled has no KV),
+    `prompt_slots` and `slots` (blocks occupied, including partial ones, after prefill and at the end).
     """
 
     parent: Ints
     blocks: Ints
-    first_block: Ints
     row: Ints
     leaf: Ints
     prompt_tokens: Ints
@@ -108,7 +106,6 @@ def block_paths(
     return BlockPaths(
         parent=_skip_empty(atom_parent, atom_blocks),
         blocks=atom_blocks,
-        first_block=np.cumsum(atom_blocks) - atom_blocks,
         row=rows,
         leaf=leaves,
         prompt_tokens=tokens,

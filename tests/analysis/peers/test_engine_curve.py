@@ -45,11 +45,12 @@ def block_rows(block: int) -> Iterator[str]:
         a = {k: v.astype(np.int64) for k, v in data.items()}
     order = np.arange(len(a["leaf"]))
     paths = block_paths(a["parent"], a["start"], a["end"], a["leaf"], order, np.ones_like(order), block)
+    first_block = np.cumsum(paths.blocks) - paths.blocks
     ids: dict[int, list[int]] = {-1: []}
 
     def ids_to(atom: int) -> list[int]:
         if atom not in ids:
-            first = int(paths.first_block[atom])
+            first = int(first_block[atom])
             ids[atom] = [*ids_to(int(paths.parent[atom])), *range(first, first + int(paths.blocks[atom]))]
         return ids[atom]
 

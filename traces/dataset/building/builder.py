@@ -26,7 +26,7 @@ from traces.source import limits
 from traces.text.kept_texts import KeptTexts
 from traces.tree.batches import BlockRow, PieceRow, block_batch, piece_batch
 from traces.tree.blocks import KnownTexts
-from traces.tree.insertion import Content
+from traces.tree.insertion import TOO_LONG, Content
 from traces.tree.prefixes import PrefixTree
 from traces.usage.findings import Findings
 
@@ -252,15 +252,19 @@ class Builder:
                 grown[: getattr(self, name).size] = getattr(self, name)
                 setattr(self, name, grown)
             self.content = self.content.grown(size)
-        bad: set[int] = set()
+        bad: dict[int, str] = {}
         if self._blocks:
             batch, fine = block_batch(self._blocks, self.digest, self._secret)
             if not fine.all():
-                bad = {b.row for b, ok in zip(self._blocks, fine, strict=True) if not ok}
+                reason = "hash_ids are not whole numbers or strings"
+                bad = {b.row: reason for b, ok in zip(self._blocks, fine, strict=True) if not ok}
                 self._known.clear()
             self.tree.insert(batch, self.leaf, self.full, self.reply, self.content)
         if self._pieces:
-            self.tree.insert(piece_batch(self._pieces), self.leaf, self.full, self.reply, self.content)
+            batch = piece_batch(self._pieces)
+            self.tree.insert(batch, self.leaf, self.full, self.reply, self.content)
+            reason = f"a prompt of more than {MOST_TOKENS:,} tokens, which no model takes"
+            bad |= dict.fromkeys(batch.row[self.full[batch.row] == TOO_LONG].tolist(), reason)
             for piece_row in self._pieces:
                 if piece_row.prompt.content:
                     self.content.call[piece_row.row] = piece_row.prompt.content

@@ -89,14 +89,14 @@ class RequestRows:
         self.waiting += len(taken.rows)
         taken.counts["used"] += len(taken.rows)
 
-    def flush(self, bad: set[int]) -> None:
-        """Make columns of what waits, without the rows `bad`, whose block ids are none."""
+    def flush(self, bad: dict[int, str]) -> None:
+        """Make columns of what waits, without the rows `bad`, which are rejects for the reason given."""
         taken = self._taken
         if bad:
             for one in taken:
                 for row, _, _, request in one.rows:
                     if row in bad:
-                        self._reject(one, request, "hash_ids are not whole numbers or strings")
+                        self._reject(one, request, bad[row])
             taken = [one._replace(rows=[row for row in one.rows if row[0] not in bad]) for one in taken]
         self._keep([one for one in taken if one.rows])
         self._taken, self.waiting = [], 0
