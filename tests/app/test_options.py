@@ -1,18 +1,27 @@
 """No option is dropped without a word: every pair of options of a command is answered, refused, or noted.
 
-For each pair: with both, the command either exits 2, or says something else than with each of them alone.
+For each pair, with the options that these two need: the command either exits 2, or says something else than without one
+of them. Several options are tried at once; where leaving one out changes what is said, no other one hides it.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import click
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
+from analysis.store import warehouse
 from app.cli import group
+from app.commands.shell.rules import check
 
 DAY_S = 86_400
 ROWS = [
@@ -30,6 +39,10 @@ ROWS = [
 QUESTION = {
     "block-size": "8", "arrivals": "staggered:20", "window": "last:0.5", "where": "model=one", "definition": "vllm",
 }  # fmt: skip
+READING: dict[str, str | None] = {
+    "format": "table", "map": "input_tokens=size", "block-size": "256", "tokenizer": "bytes", "time-unit": "ms",
+    "one-trace": None, "strict": None,
+}  # fmt: skip
 KV = {"gpu": "h200", "tp": "2", "kv-dtype": "fp8"}
 
 COMMANDS: dict[str, tuple[str, dict[str, str | None]]] = {
@@ -40,16 +53,18 @@ COMMANDS: dict[str, tuple[str, dict[str, str | None]]] = {
          "cross": None, "capacity-bytes": "4MiB", "model": "llama-3.1-8b", "kv-dtype": "fp8", "tp": "16"},
     ),
     "misses": (
-        "misses {d} --json",
+        "misses {d} --show causes --json",
         {"definition": "vllm", "capacity-tokens": "12", "ttl": "50", "replicas": "2", "policy": "round_robin",
          "insert": "finish",
          "by": "model", "show": "sessions", "most": "1", "remedy": "keep_history", "per-request": None,
          "out": "{t}/m.csv"},
     ),
-    "query": ("query {d} hit_rate_over_time bins=3 --json", {**QUESTION, "sql": "SELECT * FROM selected",
-    "list": None}),
-    "profile": ("profile {d}", {"block-size": "8", "arrivals": "staggered:20", "output": "{t}/p.json",
-    "schema": None}),
+    "query": (
+        "query {d} hit_rate_over_time bins=3 --json", {**QUESTION, "sql": "SELECT * FROM selected", "list": None}
+    ),
+    "profile": (
+        "profile {d}", {"block-size": "8", "arrivals": "staggered:20", "output": "{t}/p.json", "schema": None}
+    ),
     "export": (
         "export {d} --to mooncake -o {t}/e.jsonl --json",
         {"block-size": "8", "arrivals": "staggered:20", "window": "last:0.5", "where": "model=one", "rate": "2",
@@ -75,70 +90,189 @@ COMMANDS: dict[str, tuple[str, dict[str, str | None]]] = {
          "param": "c=2",
          "event": "lose:60", "max-running": "1", "queue-limit": "0", "model": "llama-3.1-8b", **KV},
     ),
+    "ingest": ("ingest {i} -o {t}/ds --json", {**READING, "keep-excerpts": None}),
+    "validate": ("validate {i} --json", READING),
+    "synth": ("synth {i}.json -o {t}/ds --json", {"sessions": "3", "seed": "7", "check": None}),
+    "compare": ("compare {d} {i}.json --json", {"block-size": "8", "arrivals": "staggered:20"}),
+    "bundle": ("bundle {d} -o {t}/b.zip", {"models": "pseudonyms"}),
+    "demo": ("demo -o {t}/ds", {}),
+    "app": ("app {d}", {"port": "8502", "address": "0.0.0.0", "data-root": "{t}"}),
+    "formats": ("formats", {}),
 }  # fmt: skip
 """Command -> (the least that it takes, its options with a value that changes what it says of the rows above)."""
 
+NEEDED = {
+    "cross": ("capacity-tokens", "ttl"), "capacity-bytes": ("model", "kv-dtype"), "tp": ("capacity-bytes",),
+    "model": ("gpu", "service"), "gpu": ("model",), "policy": ("replicas",), "replicas": ("policy",),
+    "remedy": ("show",), "most": ("show",), "seed": ("sessions",), "think": ("sessions",), "insert": ("service",),
+    "draft-cost": ("accept-length",), "verify-tokens": ("accept-length",),
+    "max-running": ("service",), "queue-limit": ("max-running",),
+}  # fmt: skip
+"""Options that mean nothing without others, where the command has those."""
+
 
 @pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """d: a dataset, i: a folder of inputs of several kinds, i.json: a profile."""
+    from analysis.profile.profile import profile
     from traces.intake.ingest import ingest
 
     folder = tmp_path_factory.mktemp("options")
     source = folder / "rows.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     ingest([str(source)], folder / "ds")
-    return folder / "ds"
+    inputs = folder / "in"
+    inputs.mkdir()
+    (inputs / "a.csv").write_text("ts,engine,size,completion_tokens\n1,one,7,2\n5,two,9,x\n9,two,9,3\n")
+    text = "The first line.\nThe {} line.\nThe last line.\n"
+    for name, size, ids in (("b", 512, [[1, 2], [1, 2, 3]]), ("c", 4, [[1, 2]]), ("e", 4, [[1, 2, 3], [1, 2, 3, 4]])):
+        stated = {} if size == 512 else {"block_size": size}
+        rows = [
+            {"timestamp": 9, "input_length": size * len(i), "output_length": 2, "hash_ids": i, **stated} for i in ids
+        ]
+        (inputs / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    turns = [{"ts": 20 + i, "session_id": "s", "prompt": text.format(word)} for i, word in enumerate(("second", "2nd"))]
+    (inputs / "d.jsonl").write_text("".join(json.dumps(turn) + "\n" for turn in turns))
+    Path(f"{inputs}.json").write_text(json.dumps(profile(warehouse.open_dataset(folder / "ds"))))
+    return {"d": str(folder / "ds"), "i": str(inputs)}
+
+
+@pytest.fixture(autouse=True)
+def one_process(monkeypatch: pytest.MonkeyPatch, places: dict[str, str]) -> Iterator[None]:
+    """Datasets stay open between commands, and the app only says how its server would start."""
+    opened: dict[str, Any] = {}
+    open_dataset, close = warehouse.open_dataset, warehouse.Warehouse.close
+
+    def open_once(path: str) -> Any:
+        if path != places["d"]:
+            return open_dataset(path)
+        if path not in opened:
+            opened[path] = open_dataset(path)
+        return opened[path]
+
+    class Server:
+        def __init__(self, line: list[str], env: dict[str, str], cwd: Path) -> None:
+            click.echo([line, {k: v for k, v in env.items() if k.startswith("TRACETOWER")}])
+
+        def wait(self) -> int:
+            return 0
+
+    monkeypatch.setattr(warehouse, "open_dataset", open_once)
+    monkeypatch.setattr(warehouse.Warehouse, "close", lambda _: None)
+    monkeypatch.setattr(subprocess, "Popen", Server)
+    yield
+    for one in opened.values():
+        close(one)
 
 
 class Said:
     """What a command says with some options, each combination once."""
 
-    def __init__(self, name: str, dataset: Path, folder: Path) -> None:
-        self.base, self.options = COMMANDS[name]
-        self.places = {"d": str(dataset), "t": str(folder)}
-        self.folder = folder
-        self.known: dict[tuple[str, ...], tuple[int, str]] = {}
+    def __init__(self, name: str, places: dict[str, str], folder: Path) -> None:
+        self.command, (self.base, self.options) = group.get_command(None, name), COMMANDS[name]  # type: ignore[arg-type]
+        self.places, self.folder = {**places, "t": str(folder)}, folder
+        self.known: dict[frozenset[str], tuple[int, str]] = {}
 
-    def __call__(self, *names: str) -> tuple[int, str]:
+    def words(self, names: frozenset[str]) -> list[str]:
+        words = self.base.split()
+        for name in sorted(names):
+            value = self.options[name]
+            words += [f"--{name}"] if value is None else [f"--{name}", value]
+        return [word.format(**self.places) if "{" in word else word for word in words]
+
+    def with_needed(self, *names: str) -> frozenset[str]:
+        """The options with those that they need."""
+        every = set(names)
+        while more := {n for name in every for n in NEEDED.get(name, ()) if n in self.options} - every:
+            every |= more
+        return frozenset(every)
+
+    def breaks_a_rule(self, names: frozenset[str]) -> bool:
+        """Whether the command refuses these options before it does anything."""
+        try:
+            with self.command.make_context("x", self.words(names)[1:]) as context:  # type: ignore[union-attr]
+                check(self.command.rules, context)  # type: ignore[union-attr]
+        except click.UsageError:
+            return True
+        return False
+
+    def __call__(self, names: frozenset[str]) -> tuple[int, str]:
         if names not in self.known:
-            words = self.base.format(**self.places).split()
-            for name in names:
-                value = self.options[name]
-                words += [f"--{name}"] if value is None else [f"--{name}", value.format(**self.places)]
+            words = self.words(names)
             result = CliRunner().invoke(group, words)
             assert result.exit_code in (0, 1, 2), (words, result.output)
             assert "unexpected" not in result.stderr, (words, result.stderr)
-            files = "".join(path.read_text("utf-8") for path in sorted(self.folder.glob("*.*")))
-            for path in self.folder.glob("*.*"):
-                path.unlink()
-            self.known[names] = result.exit_code, result.stdout + result.stderr + files
+            self.known[names] = result.exit_code, result.stdout + result.stderr + "".join(map(told, self.made()))
+            for path in self.folder.iterdir():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
         return self.known[names]
 
+    def made(self) -> list[Path]:
+        return sorted(path for path in self.folder.rglob("*") if path.is_file() and "cache" not in path.parts)
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_no_pair_of_options_drops_one(command: str, dataset: Path, tmp_path: Path) -> None:
-    said = Said(command, dataset, tmp_path)
-    alone = said()
-    dropped = [(name,) for name in said.options if said(name) == alone]
-    for pair in itertools.combinations(said.options, 2):
-        code, text = said(*pair)
-        if code == 2:
-            continue
-        dropped += [(*pair, "says what is said with", name) for name in pair if said(name) == (code, text)]
+    def drops(self, names: frozenset[str]) -> list[str]:
+        """Those of the options without which the same is said; none where the command refuses them."""
+        found = self(names)
+        return [] if found[0] == 2 else [name for name in names if self(names - {name}) == found]
+
+
+def told(path: Path) -> str:
+    """What a written file says; of private ones and of archives the name."""
+    if path.suffix == ".parquet" and "private" not in path.parts:
+        return str(pl.read_parquet(path).to_dicts())
+    if path.name == "manifest.json":
+        return str({k: v for k, v in json.loads(path.read_text()).items() if k in ("one_trace", "tokenizers")})
+    return path.name if "private" in path.parts or path.suffix == ".zip" else path.read_text("utf-8")
+
+
+@pytest.mark.parametrize("command", [name for name, (_, options) in COMMANDS.items() if options])
+def test_no_pair_of_options_drops_one(command: str, places: dict[str, str], tmp_path: Path) -> None:
+    said = Said(command, places, tmp_path)
+    dropped = [name for name in said.options if name in said.drops(said.with_needed(name))]
+    pairs = {frozenset(pair): said.with_needed(*pair) for pair in itertools.combinations(said.options, 2)}
+    open_pairs = {pair for pair, names in pairs.items() if not said.breaks_a_rule(names)}
+    left = set(open_pairs)
+    while left:
+        names = frozenset(min(left, key=sorted))
+        for name in said.options:
+            others = [frozenset((name, other)) for other in names if other != name]
+            if len(names) < AT_ONCE and open_pairs.issuperset(others) and left.intersection(others):
+                names |= {name}
+        inner = {frozenset(pair) for pair in itertools.combinations(names, 2)} & left
+        whole = said.with_needed(*names)
+        unclear = set(names) if said(whole)[0] == 2 else set(said.drops(whole))
+        for pair in inner:
+            if pair & unclear:
+                dropped += [f"{name} of {sorted(pair)}" for name in said.drops(pairs[pair]) if name in pair]
+        left -= inner
     assert not dropped
 
 
+AT_ONCE = 5
+"""Options that are tried together: with many more, so little of the trace is left that nothing changes an answer."""
+
+
 def test_every_option_of_the_commands_is_tried() -> None:
-    free = {"json", "debug", "help", "h", "workers", "executor", "timezone", "output"}
+    free = {"json", "debug", "help", "h", "workers", "executor", "timezone", "output", "no-wait"}
     shared = set(QUESTION)  # `report` tries all pairs of them
+    assert set(COMMANDS) == set(group.list_commands(None))  # type: ignore[arg-type]
     for name, (base, options) in COMMANDS.items():
         known = {o.lstrip("-") for p in group.get_command(None, name).params for o in p.opts if o.startswith("--")}  # type: ignore[arg-type, union-attr]
         named = {word.lstrip("-") for word in base.split() if word.startswith("--")}
-        assert known - free - named - shared == set(options) - free - shared, name
+        assert known - free - named - shared == set(options) - free - named - shared, name
 
 
-def test_a_zone_that_changes_nothing_is_noted(dataset: Path) -> None:
-    result = CliRunner().invoke(group, ["report", str(dataset), "--timezone", "Asia/Tokyo", "--json"])
+def test_a_zone_that_changes_nothing_is_noted(places: dict[str, str]) -> None:
+    result = CliRunner().invoke(group, ["report", places["d"], "--timezone", "Asia/Tokyo", "--json"])
     assert "--timezone changes nothing here" in result.stderr
-    result = CliRunner().invoke(group, ["report", str(dataset), "--timezone", "Asia/Tokyo", "--by", "day", "--json"])
+    result = CliRunner().invoke(group, ["report", places["d"], "--timezone", "Asia/Tokyo", "--by", "day", "--json"])
     assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [("--block-size=99", "block size"), ("--map=id=number", "columns"), ("--tokenizer=bytes", "tokenizer")],
+)
+def test_a_way_to_read_that_no_input_needs_is_noted(places: dict[str, str], given: str, name: str) -> None:
+    result = CliRunner().invoke(group, ["validate", f"{places['i']}/e.jsonl", given, "--json"])
+    assert any(f"the given {name} " in warning for warning in json.loads(result.stdout)["warnings"])

@@ -18,7 +18,7 @@ from traces.dataset.caches import Caches
 from traces.dataset.locks import Lease
 from traces.dataset.manifest import AGAIN, SCHEMA_VERSION, read_manifest
 from traces.dataset.paths import NotADataset, inside
-from traces.dataset.proof import proven, tool_version
+from traces.dataset.proof import Replaced, proven, tool_version
 from traces.dataset.seal import seal
 from traces.dataset.unpacking import is_bundle, unpacked
 from traces.schema import TABLES
@@ -64,12 +64,15 @@ class Dataset:
         for tried in range(_TRIES):
             try:
                 self._open()
+                digest = proven(self.path, self.path / MANIFEST, self.table_path, self.manifest["rows"])
                 break
+            except Replaced:
+                if tried == _TRIES - 1:
+                    raise
             except FileNotFoundError:  # a writer replaced the tables after the manifest was read
                 if tried == _TRIES - 1 or (tried and self._read_manifest() == self.manifest):
                     raise NotADataset(f"{self.name}: damaged, tables are missing; {AGAIN}") from None
                 time.sleep(0.01)
-        digest = proven(self.path, self.path / MANIFEST, self.table_path, self.manifest["rows"])
         self.key = digest[:12]
         size = sum(self.table_path(name).stat().st_size for name in TABLES)
         self.caches = Caches(self.path, seal("caches", CACHE_LAYOUT, tool_version(), digest), size)

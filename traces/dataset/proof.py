@@ -34,6 +34,10 @@ class _Kept(msgspec.Struct):
     seal: str
 
 
+class Replaced(NotADataset):
+    """A writer replaced the tables while they were checked: opened anew, the dataset is whole."""
+
+
 def tool_version() -> str:
     """The installed version."""
     try:
@@ -46,6 +50,7 @@ def proven(dataset: Path, manifest: Path, path_of: PathOf, rows: dict[str, int])
     """Check the tables unless that was done, and return the digest of manifest and tables (64 hex digits).
 
     Raises:
+        Replaced: where a writer replaced the tables meanwhile.
         NotADataset: where a table is not as declared (`traces.dataset.table_checks`).
     """
     paths = [manifest, *map(path_of, TABLES)]
@@ -61,7 +66,7 @@ def proven(dataset: Path, manifest: Path, path_of: PathOf, rows: dict[str, int])
         if not _exists(dataset, mark):
             check_tables(path_of, rows)
             if [_status(path) for path in paths] != status:
-                raise NotADataset(f"{dataset.name}: its tables changed while they were read; try again")
+                raise Replaced(f"{dataset.name}: its tables were replaced while they were read; try again")
             _keep(dataset, mark, b"")
         if all(changed < time.time_ns() - SETTLED_NS for _, _, _, changed, _ in status):
             kept = _Kept(status, digest, _sealed(status, digest))

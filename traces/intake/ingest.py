@@ -170,7 +170,7 @@ class _Ingest:
         self.tally.copies(finished.copies - self.old_copies, finished.by_fingerprint - self.old_fingerprints)
         tables = finished.tables
         usage = self.builder.findings(self.old_inputs)
-        receipt = self.tally.receipt(tables, self.builder.first_new_row, self.options.tokenizer, self.path, usage)
+        receipt = self.tally.receipt(tables, self.builder.first_new_row, self.options, self.path, usage)
         if self.path is not None:
             nothing_new = not receipt["requests"] and not receipt["records"]["duplicate"] and not self.tally.repeats
             if tables["requests"].is_empty() or nothing_new:

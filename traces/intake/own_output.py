@@ -11,6 +11,7 @@ import msgspec
 from traces.dataset.layout import Dataset, is_dataset
 from traces.dataset.paths import NotADataset
 from traces.dataset.writing import DIGESTS, check_private, write_generation
+from traces.intake.reading import Options
 from traces.intake.receipt import Tally
 from traces.schema import TABLES, empty
 from traces.source.inputs import Refused
@@ -77,7 +78,7 @@ def adopt(datasets: list[Path], path: Path | None, tally: Tally) -> dict[str, An
         tally.formats["dataset"] += 1
         tally.records["used"] += tables["requests"].height
         tokenizers = dataset.manifest["tokenizers"]
-        receipt = tally.receipt(tables, 0, tokenizers[0] if tokenizers else "", path)
+        receipt = tally.receipt(tables, 0, Options(tokenizer=tokenizers[0]) if tokenizers else Options(), path)
         receipt["warnings"].insert(0, f"{dataset.name} is a dataset: it was opened as it is")
         if path is not None:
             dropped = ("schema_version", "tool", "tool_version", "bundle", "resume")
@@ -97,7 +98,7 @@ def nothing_read(path: Path | None, tally: Tally) -> dict[str, Any]:
     """The receipt of an ingest into the dataset at `path` that reads no input."""
     there = Dataset(path) if path is not None and is_dataset(path) else None
     tables = {name: empty(name) if there is None else there.read(name) for name in TABLES}
-    return tally.receipt(tables, 1 << 62, "", path)
+    return tally.receipt(tables, 1 << 62, Options(), path)
 
 
 def _private(dataset: Dataset) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from traces.intake.reading import Options
 from traces.usage.findings import Findings
 
 LISTED_REJECTS = 100
@@ -132,11 +133,11 @@ class Tally:
         self,
         tables: dict[str, pl.DataFrame],
         first_row: int,
-        tokenizer: str,
+        options: Options,
         path: Path | None,
         usage: Findings | None = None,
     ) -> dict[str, Any]:
-        """The receipt that `tracetower ingest` prints, of the requests from row `first_row` on.
+        """The receipt that `tracetower ingest` prints, of the requests from row `first_row` on, read with `options`.
 
         `usage`: what the inputs that were read show of their usage figures.
         """
@@ -152,9 +153,17 @@ class Tally:
         units = used["time_unit"].drop_nulls().unique().to_list()
         tokenized = bool(used["tokenizer"].drop_nulls().len())
         warnings = usage.warnings()
+        if options.block_tokens not in (None, *used["native_block_tokens"]):
+            warnings.append("the given block size was not used: the inputs have no block ids, or name their block size")
+        if options.mapping and not self.formats["table"]:
+            warnings.append("the given columns were not used: no input was read as a table")
+        if options.tokenizer != Options().tokenizer and not tokenized:
+            warnings.append("the given tokenizer was not used: no text had to be counted")
         warnings += [text if n == 1 else f"{text} (× {n:,})" for text, n in self.warnings.items() if n > 0]
         if used.filter(pl.col("lengths") == "tokenizer").height:
-            warnings.append(f"lengths counted with {tokenizer} are estimates where the model's own tokenizer differs")
+            warnings.append(
+                f"lengths counted with {options.tokenizer} are estimates where the model's own tokenizer differs"
+            )
         return {
             "dataset": "" if path is None else str(path),
             "formats": {name: n for name, n in sorted(self.formats.items()) if n > 0},
@@ -168,7 +177,7 @@ class Tally:
             "incomplete_output_requests": int(new["output_complete"].eq(False).sum()),
             "failed_attempts": self.records["failed_attempt"],
             "block_size": blocks if blocks and blocks > 1 else None,
-            "tokenizer": tokenizer if tokenized else None,
+            "tokenizer": options.tokenizer if tokenized else None,
             "time_basis": basis[0] if len(basis) == 1 else "mixed",
             "time_unit": units[0] if len(units) == 1 else ("mixed" if units else None),
             "evidence": usage.sentences(),

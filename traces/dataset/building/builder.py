@@ -1,5 +1,4 @@
-"""A dataset while it is built: takes records and makes tables. Holds the tree, the columns and the state for
-appending."""
+"""A dataset while it is built: takes records and makes tables; holds the tree, columns and state for appending."""
 
 from __future__ import annotations
 
@@ -44,9 +43,7 @@ class Builder:
         self.named: pl.DataFrame | None = None  # kinds of divergences that an earlier ingest found
         self.keep_excerpts = False  # whether this run stores the changed lines of divergences in private/
         self.excerpts: Excerpts = {}
-        self.leaf = np.full(0, -1, np.int64)
-        self.full = np.full(0, -1, np.int64)
-        self.reply = np.full(0, -1, np.int64)
+        self.leaf, self.full, self.reply = (np.full(0, -1, np.int64) for _ in range(3))
         self.content = Content.of(0)
         self.replaced = 0  # requests of earlier generations that were left out since their input has a successor
         self.passed_over: set[str] = set()  # keyed digests of files that no reader takes, beside files that one took
@@ -263,7 +260,7 @@ class Builder:
         if self._pieces:
             batch = piece_batch(self._pieces)
             self.tree.insert(batch, self.leaf, self.full, self.reply, self.content)
-            reason = f"a prompt of more than {MOST_TOKENS:,} tokens, which no model takes"
+            reason = f"a prompt of more than {limits.MOST_TOKENS:,} tokens, which no model takes"
             bad |= dict.fromkeys(batch.row[self.full[batch.row] == TOO_LONG].tolist(), reason)
             for piece_row in self._pieces:
                 if piece_row.prompt.content:
