@@ -20,7 +20,7 @@ def requests(
     The prompt of a pass is the body and the output of the earlier passes; after a compaction, only what that left
     (traces.calls.entries). Arguments and errors are those of `Calls.request`.
     """
-    answer = call.answer if isinstance(call.answer, Mapping) else None
+    answer = call.answer if isinstance(call.answer, dict) else None
     logged = passes(usage_object(call, answer))
     if not logged and answer is not None:
         call = call._replace(rounds=rounds(answer.get("content")))
@@ -45,8 +45,8 @@ class _Span(NamedTuple):
 
 
 def _calls(call: Call, logged: list[Pass]) -> Iterator[Call]:
-    body = call.request if isinstance(call.request, Mapping) else None
-    answer = call.answer if isinstance(call.answer, Mapping) else {}
+    body = call.request if isinstance(call.request, dict) else None
+    answer = call.answer if isinstance(call.answer, dict) else {}
     content = answer.get("content")
     blocks: list[Any] = content if isinstance(content, list) else []
     fallback = any(one.kind == "fallback_message" for one in logged)

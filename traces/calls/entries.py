@@ -98,7 +98,7 @@ class Entries:
         """A message of any provider."""
 
         def build() -> Entry:
-            head = isinstance(message, Mapping) and role_of(message) == "system"
+            head = isinstance(message, dict) and role_of(message) == "system"
             return self._build(parts(message), head, _sender(message))
 
         return self._cached(_mark(message, b"m"), build)
@@ -107,7 +107,7 @@ class Entries:
         """A system prompt: a text, a block, a list of blocks, a Gemini content."""
 
         def build() -> Entry:
-            inner = value.get("parts") or value.get("content") or value if isinstance(value, Mapping) else value
+            inner = value.get("parts") or value.get("content") or value if isinstance(value, dict) else value
             found = parts({"role": "system", "content": inner})
             return self._build(found, True, "system")
 
@@ -209,7 +209,7 @@ def passes_apart(messages: list[Any]) -> list[Any]:
     """
     found: list[Any] = []
     for message in messages:
-        content = message.get("content") if isinstance(message, Mapping) else None
+        content = message.get("content") if isinstance(message, dict) else None
         if not isinstance(content, list) or message.get("role") != "assistant":
             found.append(message)
             continue
@@ -221,7 +221,7 @@ def passes_apart(messages: list[Any]) -> list[Any]:
         for at in range(1, len(content) + 1):
             if at == len(content) or kinds[at] != kinds[at - 1] or kinds[at] == "compaction":
                 if kinds[start] == "compaction":
-                    found[:] = [one for one in found if isinstance(one, Mapping) and role_of(one) == "system"]
+                    found[:] = [one for one in found if isinstance(one, dict) and role_of(one) == "system"]
                 found.append({**message, "content": content[start:at]})
                 start = at
     return found
@@ -229,7 +229,7 @@ def passes_apart(messages: list[Any]) -> list[Any]:
 
 def block_kind(block: Any) -> str:
     """What separates one pass of an answer from the next: compaction | result (of a server-side tool) | nothing."""
-    kind = block.get("type") if isinstance(block, Mapping) else None
+    kind = block.get("type") if isinstance(block, dict) else None
     if not isinstance(kind, str):
         return ""
     return "compaction" if kind == "compaction" else "result" if kind.endswith("_tool_result") else ""
@@ -240,7 +240,7 @@ def _mark(value: Any, kind: bytes) -> bytes:
 
 
 def _sender(message: Any) -> str:
-    name = message.get("role", message.get("type")) if isinstance(message, Mapping) else "user"
+    name = message.get("role", message.get("type")) if isinstance(message, dict) else "user"
     return name if isinstance(name, str) else ""
 
 
@@ -266,12 +266,12 @@ def runs(text: str, least: int) -> Iterator[str]:
 
 def _tools(request: Mapping[str, Any]) -> Iterator[Any]:
     tools = request.get("tools")
-    if tools is None and isinstance(request.get("toolConfig"), Mapping):
+    if tools is None and isinstance(request.get("toolConfig"), dict):
         tools = request["toolConfig"].get("tools")
     if tools is None:
         tools = request.get("functions")
     for tool in tools if isinstance(tools, list) else ():
-        declared = tool.get("functionDeclarations") if isinstance(tool, Mapping) else None
+        declared = tool.get("functionDeclarations") if isinstance(tool, dict) else None
         if isinstance(declared, list):
             yield from declared
         elif tool:

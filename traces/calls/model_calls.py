@@ -73,8 +73,8 @@ class Calls:
         Raises:
             ValueError: A count in the usage or a token id is not an integer.
         """
-        body = call.request if isinstance(call.request, Mapping) else None
-        answer = call.answer if isinstance(call.answer, Mapping) else None
+        body = call.request if isinstance(call.request, dict) else None
+        answer = call.answer if isinstance(call.answer, dict) else None
         model = call.model or text_of(answer, "model", "modelVersion") or text_of(body, "model")
         counted = self.usage_of(call, answer, model)
         length = counted.input_tokens
@@ -164,7 +164,7 @@ class Calls:
         Instructions and tools come from the call itself: `previous_response_id` does not include them.
         """
         conversation = body.get("conversation")
-        if isinstance(conversation, Mapping):
+        if isinstance(conversation, dict):
             conversation = conversation.get("id")
         conversation = conversation if isinstance(conversation, str) else None
         above = text_of(body, "previous_response_id") or (conversation if conversation in self._stored else None)
@@ -206,18 +206,18 @@ def reply_messages(answer: Mapping[str, Any] | None) -> list[Any]:
     if answer is None:
         return []
     choices = answer.get("choices")
-    if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
         message = choices[0].get("message")
         text = choices[0].get("text")
-        return [message] if isinstance(message, Mapping) else [text] if isinstance(text, str) else []
+        return [message] if isinstance(message, dict) else [text] if isinstance(text, str) else []
     candidates = answer.get("candidates")
-    if isinstance(candidates, list) and candidates and isinstance(candidates[0], Mapping):
+    if isinstance(candidates, list) and candidates and isinstance(candidates[0], dict):
         content = candidates[0].get("content")
-        return [content] if isinstance(content, Mapping) else []
+        return [content] if isinstance(content, dict) else []
     output = answer.get("output")
     if isinstance(output, list):
         return output
-    if isinstance(output, Mapping) and isinstance(output.get("message"), Mapping):
+    if isinstance(output, dict) and isinstance(output.get("message"), dict):
         return [output["message"]]
     if answer.get("role") == "assistant" or (answer.get("type") == "message" and answer.get("content")):
         return [{**answer, "role": "assistant"}]
@@ -230,9 +230,9 @@ def stop_reason(answer: Mapping[str, Any] | None) -> str | None:
         return None
     for name in ("choices", "candidates"):
         found = answer.get(name)
-        if isinstance(found, list) and found and isinstance(found[0], Mapping):
+        if isinstance(found, list) and found and isinstance(found[0], dict):
             return text_of(found[0], "finish_reason", "finishReason")
-    if isinstance(answer.get("incomplete_details"), Mapping):
+    if isinstance(answer.get("incomplete_details"), dict):
         return text_of(answer["incomplete_details"], "reason")
     return text_of(answer, "stop_reason", "stopReason") or (
         text_of(answer, "status") if isinstance(answer.get("output"), list) else None
@@ -253,14 +253,17 @@ def trigger(entries: list[Entry]) -> str:
 
 def text_of(value: Any, *names: str) -> str | None:
     """The first of the fields `names` with a non-empty text."""
-    if not isinstance(value, Mapping):
-        return None
-    return next((value[n] for n in names if isinstance(value.get(n), str) and value[n]), None)
+    if isinstance(value, dict):
+        for name in names:
+            found = value.get(name)
+            if found and isinstance(found, str):
+                return found
+    return None
 
 
 def number_of(value: Any, *names: str) -> float | None:
     """The first of the fields `names` with a finite number, possibly written as text (CSV)."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         for name in names:
             found = value.get(name)
             if isinstance(found, str) and _NUMBER.fullmatch(found):

@@ -71,7 +71,7 @@ class Caller(NamedTuple):
 def lowered(headers: Any) -> dict[str, str]:
     """Headers by lower-case name, from any logged shape: an object of texts or lists, or pairs."""
     found: dict[str, str] = {}
-    pairs: Iterable[Any] = headers.items() if isinstance(headers, Mapping) else headers if _pairs(headers) else ()
+    pairs: Iterable[Any] = headers.items() if isinstance(headers, dict) else headers if _pairs(headers) else ()
     for name, value in pairs:
         if isinstance(value, list):
             value = value[0] if value else None
@@ -113,10 +113,10 @@ def client(user_agent: str) -> tuple[str | None, str | None]:
 
 def body_session(body: Any) -> str | None:
     """The conversation that a request body names: Claude Code's metadata.user_id, a Responses `conversation`."""
-    if not isinstance(body, Mapping):
+    if not isinstance(body, dict):
         return None
     metadata = body.get("metadata")
-    user = metadata.get("user_id") if isinstance(metadata, Mapping) else None
+    user = metadata.get("user_id") if isinstance(metadata, dict) else None
     if isinstance(user, str):
         if user.startswith("{"):
             try:
@@ -130,7 +130,7 @@ def body_session(body: Any) -> str | None:
         if match:
             return match.group(1)
     conversation = body.get("conversation")
-    if isinstance(conversation, Mapping):
+    if isinstance(conversation, dict):
         conversation = conversation.get("id")
     return conversation if isinstance(conversation, str) and conversation else None
 

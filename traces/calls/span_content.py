@@ -36,8 +36,8 @@ def content_of(
     have."""
     body, answer = _gen_ai(attributes)
     for event in events:
-        inner = event.get("attributes") if isinstance(event, Mapping) else None
-        if body is None and isinstance(inner, Mapping) and "gen_ai.input.messages" in inner:
+        inner = event.get("attributes") if isinstance(event, dict) else None
+        if body is None and isinstance(inner, dict) and "gen_ai.input.messages" in inner:
             body, answer = _gen_ai(inner)
     if body is None:
         body, answer = _legacy_events(events)
@@ -83,7 +83,7 @@ def _gen_ai(at: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any
         body["tools"] = tools
     system = parsed(at.get("gen_ai.system_instructions"))
     if system:
-        body["system"] = [{"type": "text", **one} if isinstance(one, Mapping) else one for one in _listed(system)]
+        body["system"] = [{"type": "text", **one} if isinstance(one, dict) else one for one in _listed(system)]
     output = _listed(parsed(at.get("gen_ai.output.messages")))
     if not output and isinstance(at.get("gen_ai.output.text"), str):
         output = [{"role": "assistant", "content": at["gen_ai.output.text"]}]
@@ -96,8 +96,8 @@ def _legacy_events(events: Iterable[Any]) -> tuple[dict[str, Any] | None, dict[s
     messages: list[Any] = []
     output: list[Any] = []
     for event in events:
-        name, at = text_of(event, "name"), event.get("attributes") if isinstance(event, Mapping) else None
-        if not isinstance(at, Mapping):
+        name, at = text_of(event, "name"), event.get("attributes") if isinstance(event, dict) else None
+        if not isinstance(at, dict):
             continue
         if name in _LEGACY:
             message = {"role": _LEGACY[name], "content": parsed(at.get("content"))}
@@ -105,9 +105,7 @@ def _legacy_events(events: Iterable[Any]) -> tuple[dict[str, Any] | None, dict[s
             messages.append(message | ({"tool_calls": calls} if isinstance(calls, list) else {}))
         elif name == "gen_ai.choice":
             message = parsed(at.get("message"))
-            output.append(
-                message if isinstance(message, Mapping) else {"role": "assistant", "content": at.get("content")}
-            )
+            output.append(message if isinstance(message, dict) else {"role": "assistant", "content": at.get("content")})
         elif name == "gen_ai.content.prompt":
             messages += _listed(parsed(at.get("gen_ai.prompt")))
         elif name == "gen_ai.content.completion":
@@ -196,6 +194,6 @@ def _ai_sdk(at: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any
     text, calls = at.get("ai.response.text"), parsed(at.get("ai.response.toolCalls"))
     if text or calls:
         blocks = [{"type": "text", "text": text}] if isinstance(text, str) and text else []
-        blocks += [{"type": "tool-call", **call} for call in _listed(calls) if isinstance(call, Mapping)]
+        blocks += [{"type": "tool-call", **call} for call in _listed(calls) if isinstance(call, dict)]
         reply = [{"role": "assistant", "content": blocks}]
     return body, _answer(reply, text_of(at, "ai.response.finishReason"))

@@ -15,10 +15,10 @@ import xxhash
 
 from traces.dataset.building.request_rows import Claim, Input
 from traces.digests import KeyedDigest
+from traces.source.limits import HEAD_BYTES
 from traces.source.sources import Source
-from traces.source.streams import read_exactly
 
-START_BYTES = (16, 64, 256, 1024, 4096, 16384, 65536)
+START_BYTES = (16, 64, 256, 1024, 4096, 16384, HEAD_BYTES)
 """Lengths at which beginnings are compared: of a file, the longest that it has."""
 
 
@@ -87,8 +87,7 @@ class KnownFiles:
 
     def beginning(self, source: Source) -> Beginning:
         """The digests of the file's first bytes."""
-        with source.open() as content:
-            data = read_exactly(content, START_BYTES[-1])
+        data = memoryview(source.start)
         return Beginning({n: self._digest.hex(xxhash.xxh3_128_digest(data[:n])) for n in START_BYTES if n <= len(data)})
 
     def digest_of(self, source: Source) -> str:
@@ -102,6 +101,7 @@ class KnownFiles:
         for name in sorted(source.claims):
             sibling = source.siblings[name]
             beginning = self.beginning(sibling)
+            sibling.let_go()
             path, digest = posixpath.relpath(name, folder), self.digest_of(sibling)
             claim = Claim(path, digest, sibling.content_bytes, beginning.start)
             self._put(Known(claim.digest, claim.size, label, claimed=True), claim.start)

@@ -144,12 +144,13 @@ def readings(reader: Reader, source: Source, context: Context) -> Iterator[Recor
             break
     else:
         decided = meanings
-    decisions = decided.decisions()
-    if meanings.changed_by(decisions):
-        meanings = Meanings(decisions)
-        held = []
-        records = islice(reader.read(source, context._replace(meanings=meanings)), passed, None)
-    meanings.decide(decisions)
+    if meanings.open:
+        decisions = decided.decisions()
+        if meanings.changed_by(decisions):
+            meanings = Meanings(decisions)
+            held = []
+            records = islice(reader.read(source, context._replace(meanings=meanings)), passed, None)
+        meanings.decide(decisions)
     yield from held
     held = []
     yield from records

@@ -39,9 +39,11 @@ def _starts(*starts: bytes) -> Callable[[Head], bool]:
     return lambda head: head.data.startswith(starts)
 
 
-def _records(fits: Callable[[dict[str, Any]], bool]) -> Callable[[Head], bool]:
-    """Whether one of the first records is such."""
-    return lambda head: any(fits(record) for record in head.records if isinstance(record, dict))
+def _records(fits: Callable[[dict[str, Any]], bool], *fields: str) -> Callable[[Head], bool]:
+    """Whether one of the first records is such; it has one of `fields`."""
+    return lambda head: (
+        not head.fields.isdisjoint(fields) and any(fits(record) for record in head.records if isinstance(record, dict))
+    )
 
 
 def _has(record: dict[str, Any], field: str, values: Iterable[str]) -> bool:
@@ -101,7 +103,8 @@ REFUSALS = (
         f"a database of Kiro's command line (Amazon Q): {_NO_TOKENS}",
     ),
     Refusal(
-        _records(_batch_request), f"requests of a batch: prompts without answers. Join each with its result {_PAIRS}"
+        _records(_batch_request, "custom_id"),
+        f"requests of a batch: prompts without answers. Join each with its result {_PAIRS}",
     ),
     Refusal(
         lambda head: _LMCACHE.search(head.start) is not None,
@@ -126,11 +129,14 @@ REFUSALS = (
         "an archive that is not read: give the folder, or a .zip",
     ),
     Refusal(
-        _records(_codex_exec),
+        _records(_codex_exec, "thread_id", "usage", "error", "item"),
         "the output of `codex exec --json`: it counts whole turns, those of a resumed thread from its start, and no "
         "single calls. Give the session's rollout file ($CODEX_HOME/sessions/**/rollout-*.jsonl), which has every call",
     ),
-    Refusal(_records(_kiro), f"a session of Kiro, which logs credits: {_NO_TOKENS}"),
+    Refusal(
+        _records(_kiro, "data", "payload", "chat", "history", "session_state"),
+        f"a session of Kiro, which logs credits: {_NO_TOKENS}",
+    ),
     Refusal(
         lambda head: b"CORTEX_STEP_TYPE_" in head.data or head.data.lstrip().startswith(b"# Cascade Chat Conversation"),
         f"a conversation that Windsurf or Antigravity exported: {_NO_TOKENS}. Antigravity's own transcripts are read",

@@ -68,6 +68,11 @@ class Head:
         return records
 
     @cached_property
+    def fields(self) -> frozenset[str]:
+        """The names of all fields of the first records that are objects."""
+        return frozenset().union(*(record for record in self.records if isinstance(record, dict)))
+
+    @cached_property
     def record(self) -> Any:
         """The first record, or None."""
         return self.records[0] if self.records else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -44,7 +43,7 @@ def moment(value: Any, unit: str | None = None) -> float | None:
 
 def first_moment(record: Any, *names: str, unit: str | None = None) -> float | None:
     """The first of the fields `names` of `record` that holds a time."""
-    if isinstance(record, Mapping):
+    if isinstance(record, dict):
         for name in names:
             found = moment(record.get(name), unit)
             if found is not None:

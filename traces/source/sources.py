@@ -135,18 +135,24 @@ class Source:
         wal = self.beside.get("-wal")
         return wal if wal is not None and wal.size else None
 
+    @cached_property
+    def start(self) -> bytes:
+        """The first bytes of the content, held until it is read or `let_go`."""
+        with self.open() as stream:
+            return read_exactly(stream, HEAD_BYTES)
+
+    def let_go(self) -> None:
+        """Hold the first bytes no longer: there may be many files."""
+        self.__dict__.pop("start", None)
+
     def head(self) -> Head:
         """The first bytes and records, for recognising the format."""
-        with self.open() as stream:
-            start = read_exactly(stream, HEAD_BYTES)
-        self.__dict__["shape"] = shape = shape_of(start)
-        return Head(self, start, shape)
+        return Head(self, self.start, self.shape)
 
     @cached_property
     def shape(self) -> Shape:
         """How the file arranges its records."""
-        with self.open() as stream:
-            return shape_of(read_exactly(stream, HEAD_BYTES))
+        return shape_of(self.start)
 
     def document(self, limit: int = limits.MAX_DOCUMENT_BYTES) -> bytes:
         """The whole content.
@@ -154,6 +160,7 @@ class Source:
         Raises:
             TooLarge: if it is larger than `limit` bytes.
         """
+        self.let_go()
         with self.open() as stream:
             data = read_exactly(stream, limit + 1)
         if len(data) > limit:
@@ -169,6 +176,7 @@ class Source:
         """
         kinds = {"text": self._text_lines, "parquet": self._parquet_lines}
         lines = kinds.get(self.shape.kind, self._values)()
+        self.let_go()
         return (line for line in lines if line[0] not in self.left_out) if self.left_out else lines
 
     def _parquet_lines(self) -> Iterator[tuple[int, bytes | None]]:
@@ -254,6 +262,7 @@ class Source:
 
     def close(self) -> None:
         """Remove temporary copies, if any were made."""
+        self.let_go()
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
             self._scratch = None

@@ -69,7 +69,7 @@ def serialise(value: Any) -> str:
 def _clean(value: Any, depth: int) -> Any:
     if depth > MAX_DEPTH:
         return ""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return {key: _clean(inner, depth + 1) for key, inner in value.items() if key not in DROPPED}
     if isinstance(value, list):
         return [_clean(inner, depth + 1) for inner in value]
@@ -82,7 +82,7 @@ def role_of(message: Mapping[str, Any]) -> str:
     """The role of a message: system | user | assistant | tool_result | unknown."""
     role = message.get("role")
     if not isinstance(role, str):
-        kind = message.get("id") if isinstance(message.get("kwargs"), Mapping) else message.get("type")
+        kind = message.get("id") if isinstance(message.get("kwargs"), dict) else message.get("type")
         role = kind[-1] if isinstance(kind, list) and kind else kind
     return ROLE_OF.get(role, "unknown") if isinstance(role, str) else "unknown"
 
@@ -91,10 +91,10 @@ def parts(message: Any) -> list[Part]:
     """The parts of one message (or Responses item) in the order in which they are sent."""
     if isinstance(message, str):
         return list(_block(message, "user", 0))
-    if not isinstance(message, Mapping):
+    if not isinstance(message, dict):
         return []
     inner = message.get("kwargs")
-    if isinstance(inner, Mapping) and isinstance(message.get("id"), list):  # LangChain's serialised form
+    if isinstance(inner, dict) and isinstance(message.get("id"), list):  # LangChain's serialised form
         return parts({**inner, "role": role_of(message)} if "role" not in inner else inner)
     role = role_of(message)
     kind = message.get("type")
@@ -114,13 +114,13 @@ def parts(message: Any) -> list[Part]:
     more = message.get("additional_kwargs")
     calls = message.get("tool_calls") or message.get("toolCalls") or (more.get("tool_calls") if _is_map(more) else None)
     for call in calls if isinstance(calls, list) else [message.get("function_call")]:
-        if isinstance(call, Mapping):
+        if isinstance(call, dict):
             found.append(_call(call))
     return found
 
 
 def _is_map(value: Any) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(value, Mapping)
+    return isinstance(value, dict)
 
 
 def _block(block: Any, role: str, depth: int) -> Iterator[Part]:
@@ -133,7 +133,7 @@ def _block(block: Any, role: str, depth: int) -> Iterator[Part]:
     elif isinstance(block, list):
         for one in block if depth < MAX_DEPTH else ():
             yield from _block(one, role, depth + 1)
-    elif isinstance(block, Mapping):
+    elif isinstance(block, dict):
         yield from _object(block, role, depth)
 
 
@@ -159,7 +159,7 @@ def _object(block: Mapping[str, Any], role: str, depth: int) -> Iterator[Part]:
 
 def _media(block: Mapping[str, Any]) -> Iterator[Part]:
     source = block.get("source")
-    text = source.get("data") if isinstance(source, Mapping) and source.get("type") == "text" else None
+    text = source.get("data") if isinstance(source, dict) and source.get("type") == "text" else None
     if isinstance(text, str) and not is_binary(text):
         yield Part("user", text)
     else:
@@ -179,7 +179,7 @@ def _call(block: Mapping[str, Any]) -> Part:
 
 def _result(block: Mapping[str, Any], depth: int) -> Iterator[Part]:
     body = tool_result(block).body
-    if isinstance(body, Mapping):
+    if isinstance(body, dict):
         yield Part("tool_result", serialise(body))
     elif body is not None:
         yield from _block(body, "tool_result", depth + 1)
@@ -187,9 +187,9 @@ def _result(block: Mapping[str, Any], depth: int) -> Iterator[Part]:
 
 def _reasoning(block: Mapping[str, Any]) -> Iterator[Part]:
     inner = block.get("reasoningContent")
-    if isinstance(inner, Mapping):
+    if isinstance(inner, dict):
         inner = inner.get("reasoningText", inner)
-        block = inner if isinstance(inner, Mapping) else block
+        block = inner if isinstance(inner, dict) else block
     text = "\n".join(_texts(block.get("summary"))) if block.get("summary") else ""
     for name in ("thinking", "text", "content", "reasoning"):
         if not text and block.get(name):
@@ -211,5 +211,5 @@ def _texts(value: Any) -> list[str]:
 
 
 def _texts_of(block: Any) -> list[str]:
-    text = block.get("text") if isinstance(block, Mapping) else None
+    text = block.get("text") if isinstance(block, dict) else None
     return [text] if isinstance(text, str) else []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from traces.source.sources import parse_json
-from traces.usage.names import figure, words
+from traces.usage.names import figure, plan_of, words
 
 OBJECTS = (
     "usage",
@@ -46,10 +46,23 @@ def may_count(name: str) -> bool:
 
 def row_counts(row: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of a row that are numbers of tokens; without one of the input or output: nothing."""
-    found = {
-        name: value for name, value in row.items() if isinstance(name, str) and value is not None and is_count(name)
-    }
+    found = {name: row[name] for name in _places(tuple(row)).counts if row[name] is not None}
     return found if {figure((name,)) for name in found} & {"input", "fresh", "whole", "output"} else {}
+
+
+class _Places(NamedTuple):
+    """Which fields of a record may have its usage: objects of usage, counts, and other objects that hold one."""
+
+    objects: tuple[str, ...]
+    counts: tuple[str, ...]
+    inside: tuple[str, ...]
+
+
+@functools.lru_cache(2048)
+def _places(names: tuple[str, ...]) -> _Places:
+    known = {*names}
+    counts = tuple(name for name in names if isinstance(name, str) and is_count(name))
+    return _Places(tuple(n for n in OBJECTS if n in known), counts, tuple(n for n in _INSIDE if n in known))
 
 
 def usage_in(record: Any, depth: int = 2) -> dict[str, Any]:
@@ -59,24 +72,26 @@ def usage_in(record: Any, depth: int = 2) -> dict[str, Any]:
     have are added, since a log may keep the cached tokens apart from the rest.
     """
     record = json_in(record)
-    if not isinstance(record, Mapping):
+    if not isinstance(record, dict):
         return {}
+    places = _places(tuple(record))
     usage: dict[str, Any] = {}
-    for name in OBJECTS:
-        inner = json_in(record.get(name))
-        if isinstance(inner, Mapping):
+    for name in places.objects:
+        inner = json_in(record[name])
+        if isinstance(inner, dict):
             usage = _together(usage, inner)
-    usage = _together(usage, row_counts(record))
-    for name in _INSIDE if depth else ():
-        if record.get(name) is not None:
+    if places.counts:
+        usage = _together(usage, row_counts(record))
+    for name in places.inside if depth else ():
+        if record[name] is not None:
             usage = _together(usage, usage_in(record[name], depth - 1))
     return usage
 
 
 def _together(usage: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """`usage` with the figures of `more` that it has none of."""
-    if not usage:
-        return dict(more) if _kinds(more) else {}
+    if not usage or not more:
+        return usage or (dict(more) if _kinds(more) else {})
     known = _kinds(usage)
     return usage | {
         name: value for name, value in more.items() if name not in usage and not _kinds({name: value}) & known
@@ -86,12 +101,12 @@ def _together(usage: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
 def _kinds(usage: Mapping[str, Any]) -> set[str]:
     """The figures that an object has with a value that is not 0."""
     found = set()
-    for name, value in usage.items():
-        inside = value.items() if isinstance(value, Mapping) else (("", value),)
-        for inner, number in inside:
-            kind = figure((name, inner) if inner else (name,)) if isinstance(name, str) else None
-            if kind is not None and number not in (None, "", 0, "0"):
-                found.add("written" if kind == "split" else kind)
+    for kind, path in plan_of(usage).places:
+        value: Any = usage
+        for name in path:
+            value = value[name]
+        if value not in (None, "", 0, "0", {}):
+            found.add("written" if kind == "split" else kind)
     return found
 
 

@@ -41,15 +41,15 @@ def count(value: object, field: str) -> int | None:
         return value
     if value is None or value == "":
         return None
-    if isinstance(value, bool):
-        raise ValueError(f"{field} is a truth value, not a number of tokens")
     if isinstance(value, str):
         digits = value.strip()
-        if _GROUPED.fullmatch(digits):
+        if not digits.isdigit() and _GROUPED.fullmatch(digits):
             digits = re.sub(r"\D", "", digits)
         if not (digits.isascii() and digits.removeprefix("-").isdigit()):
             raise ValueError(f"{field} is a text that is no whole number")
         value = int(digits) if len(digits) < 20 else MAX_TOKENS
+    elif isinstance(value, bool):
+        raise ValueError(f"{field} is a truth value, not a number of tokens")
     if isinstance(value, float):
         if not math.isfinite(value) or value != int(value):
             raise ValueError(f"{field} is not a whole number")

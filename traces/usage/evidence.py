@@ -170,6 +170,8 @@ class Meanings:
         A group that shows nothing takes what all groups of its names show together, then, where its names are nobody's
         in particular, what the whole source shows.
         """
+        if len(self._groups) == 1:
+            return {key: decision([group]) for key, group in self._groups.items()}
         pools: dict[str | None, list[Group]] = {None: list(self._groups.values())}
         for key, group in self._groups.items():
             pools.setdefault(key[2], []).append(group)

@@ -53,6 +53,8 @@ def _decided(votes: Votes, bare: int, documented: bool) -> str | None:
     the documented meaning of their names, are faults of the source.
     """
     shown = {vote: count for vote, count in votes.items() if vote[1]}
+    if not shown:
+        return None
     exceeding = sum(count for (by, _), count in shown.items() if by == "exceeds")
     including = sum(count for (_, fits), count in shown.items() if m.INCLUDES in fits and m.OUTSIDE not in fits)
     if documented and not including and 0 < exceeding <= RARE * (exceeding + votes["open", ()]):

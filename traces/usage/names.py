@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from traces.usage.counts import count
+from traces.usage.counts import MAX_TOKENS, count
 
 FIGURES = ("input", "fresh", "whole", "more_input", "tools", "read", "written", "split", "output", "more_output",
            "reasoning", "total")  # fmt: skip
@@ -114,6 +114,11 @@ class _Plan(NamedTuple):
     label: str
 
 
+def plan_of(usage: Mapping[str, Any]) -> _Plan:
+    """How a usage object is read, by its names alone."""
+    return _plan(tuple([(name, tuple(value) if isinstance(value, dict) else ()) for name, value in usage.items()]))
+
+
 def figures(usage: Mapping[str, Any]) -> tuple[Figures, _Plan]:
     """The figures of a usage object, and how its names are read.
 
@@ -122,16 +127,16 @@ def figures(usage: Mapping[str, Any]) -> tuple[Figures, _Plan]:
     Raises:
         ValueError: A count is none; its name is in the message.
     """
-    plan = _plan(tuple((name, tuple(value) if isinstance(value, Mapping) else ()) for name, value in usage.items()))
+    plan = plan_of(usage)
     values: dict[str, int] = {}
     second: int | None = None
     for kind, path in plan.places:
         value: Any = usage
         for name in path:
             value = value[name]
-        if value is None or isinstance(value, Mapping) or (isinstance(value, str) and not value.strip()):
+        if value is None or isinstance(value, dict) or (isinstance(value, str) and not value.strip()):
             continue
-        number = count(value, path[-1])
+        number = value if type(value) is int and 0 <= value < MAX_TOKENS else count(value, path[-1])
         if number is None:
             continue
         known = values.get(kind)

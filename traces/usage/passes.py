@@ -8,7 +8,6 @@ its SDK).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from traces.usage.counts import Usage, add_known
@@ -35,14 +34,14 @@ def passes(usage: object) -> list[Pass]:
     Raises:
         ValueError: A count is none.
     """
-    logged = usage.get("iterations") if isinstance(usage, Mapping) else None
-    if not isinstance(usage, Mapping) or not isinstance(logged, list) or not logged:
+    logged = usage.get("iterations") if isinstance(usage, dict) else None
+    if not isinstance(usage, dict) or not isinstance(logged, list) or not logged:
         return []
-    if len(logged) == 1 and isinstance(logged[0], Mapping) and logged[0].get("type") not in APART:
+    if len(logged) == 1 and isinstance(logged[0], dict) and logged[0].get("type") not in APART:
         return []  # nearly always: one pass, whose counts are the outer figures
     found = []
     for one in logged:
-        counts = normalise(one, "anthropic") if isinstance(one, Mapping) else Usage()
+        counts = normalise(one, "anthropic") if isinstance(one, dict) else Usage()
         if counts.input_tokens is None:
             return []
         found.append(Pass(_text(one.get("type")) or "message", counts, _text(one.get("model"))))

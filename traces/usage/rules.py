@@ -38,14 +38,14 @@ def normalise(
     """
     if not usage:
         return Usage()
-    if not isinstance(usage, Mapping):
+    if not isinstance(usage, dict):
         raise ValueError("usage is not an object")
     who = (provider or "").lower()
     meanings = Meanings() if meanings is None else meanings
     if who == "anthropic" and not disjoint and (plain := meanings.read_anthropic(usage, who, model or "")) is not None:
         return plain
     passes = usage.get("iterations")
-    if isinstance(passes, list) and passes and all(isinstance(one, Mapping) for one in passes):
+    if isinstance(passes, list) and passes and all(isinstance(one, dict) for one in passes):
         return _added(usage, passes, who, meanings, model or "")
     return meanings.read(usage, who, model or "", disjoint, anyone)
 

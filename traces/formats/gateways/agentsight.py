@@ -60,7 +60,7 @@ class _Capture:
 
     def take(self, ordinal: int, entry: Any) -> Iterator[Record]:
         """Take one captured message: a call waits for its answer."""
-        if not isinstance(entry, Mapping) or not isinstance(entry.get("timestamp"), int):
+        if not isinstance(entry, dict) or not isinstance(entry.get("timestamp"), int):
             yield Reject(ordinal, "no captured message with a time")
         elif entry.get("type") == "request":
             yield from self._sent(ordinal, entry)
@@ -75,29 +75,29 @@ class _Capture:
             yield Skipped("ignored", 1, "no model call", ordinal)
             return
         body = parse_json((text_of(entry, "body") or "").encode("utf-8", "replace"))
-        if not isinstance(body, Mapping):
+        if not isinstance(body, dict):
             raise ValueError("the request's body is no JSON object")
         yield from self._rebuild(body)
         self.open.append(_Sent(ordinal, entry["timestamp"], entry.get("tid"), body))
 
     def _answered(self, ordinal: int, entry: Mapping[str, Any]) -> Iterator[Record]:
         chunks = entry.get("sse_raw_chunks")
-        chunks = [c for c in chunks if isinstance(c, Mapping)] if isinstance(chunks, list) else []
+        chunks = [c for c in chunks if isinstance(c, dict)] if isinstance(chunks, list) else []
         body = text_of(entry, "body") or ""
         text = (body if "data:" in body else "") + "".join(text_of(c, "raw_data") or "" for c in chunks)
         answer = sse.assemble(sse.events(text)) or {}
         inner = entry.get("json_body")
         status = entry.get("status_code")
         if isinstance(status, int) and status >= 400:
-            ours = isinstance(inner, Mapping) and "error" in inner
+            ours = isinstance(inner, dict) and "error" in inner
             sent = self._match(entry, None) if ours else None
             yield Skipped("failed_attempt" if sent else "ignored", 1, "an answer with an error", ordinal)
             if sent is not None:
                 yield Skipped("ignored", 1, "the call of that answer", sent.ordinal)
             return
-        if isinstance(inner, Mapping) and "usage" in inner:
+        if isinstance(inner, dict) and "usage" in inner:
             answer = dict(inner)
-        elif isinstance(inner, Mapping):
+        elif isinstance(inner, dict):
             yield Skipped("ignored", 1, "an answer of no model call", ordinal)
             return
         sent = self._match(entry, text_of(answer, "model"))
@@ -121,7 +121,7 @@ class _Capture:
         self, sent: _Sent, answer: dict[str, Any], entry: Mapping[str, Any], chunks: list[Mapping[str, Any]]
     ) -> Call:
         usage = answer.get("usage")
-        if isinstance(usage, Mapping) and "input_tokens" not in usage:
+        if isinstance(usage, dict) and "input_tokens" not in usage:
             # The start of the stream is missing: the output's count alone is known.
             answer = {**answer, "usage": {"output_tokens": usage.get("output_tokens")}}
         identity = text_of(answer, "id")
@@ -146,7 +146,7 @@ class _Capture:
         messages = body.get("messages")
         if not self.lost or not isinstance(messages, list) or len(messages) < 3:
             return
-        if not isinstance(messages[-2], Mapping) or messages[-2].get("role") != "assistant":
+        if not isinstance(messages[-2], dict) or messages[-2].get("role") != "assistant":
             return
         for place, (ordinal, answer, entry) in enumerate(self.lost):
             if text_of(answer, "model") == text_of(body, "model"):

@@ -27,7 +27,7 @@ _NO_PROMPTS = (
 def sniff(head: Head, name: str) -> float:
     """Sure where a record names its place in a batch beside an answer."""
     record = head.record
-    if not isinstance(record, Mapping):
+    if not isinstance(record, dict):
         return 0.0
     return 0.95 if _answered(record) is not None else 0.0
 
@@ -45,19 +45,19 @@ def _answered(record: Mapping[str, Any]) -> tuple[Any, Any, str | None] | None:
     for name, place in (("result", "message"), ("response", "body")):
         outcome = record.get(name)
         if "custom_id" in record and name in record:
-            if not isinstance(outcome, Mapping):
+            if not isinstance(outcome, dict):
                 return None, None, "a call of the batch that failed"
             status = outcome.get("status_code", 200)
             failed = outcome.get("type") not in (None, "succeeded") or (isinstance(status, int) and status >= 400)
             return None, outcome.get(place), "a call of the batch that failed or expired" if failed else None
     if "recordId" in record and ("modelOutput" in record or "modelInput" in record):
-        failed = not isinstance(record.get("modelOutput"), Mapping)
+        failed = not isinstance(record.get("modelOutput"), dict)
         return (
             record.get("modelInput"),
             record.get("modelOutput"),
             "a call of the batch that failed" if failed else None,
         )
-    if "key" in record and isinstance(record.get("response"), Mapping) and "candidates" in record["response"]:
+    if "key" in record and isinstance(record.get("response"), dict) and "candidates" in record["response"]:
         return None, record["response"], None
     return None
 
@@ -72,16 +72,16 @@ class _Reader:
         if found is None:
             raise ValueError("no result of a batch")
         body, answer, failure = found
-        if failure is not None or not isinstance(answer, Mapping) or answer.get("error"):
+        if failure is not None or not isinstance(answer, dict) or answer.get("error"):
             yield Skipped("failed_attempt", 1, failure or "a call of the batch that failed", ordinal)
             return
-        self.without_prompt += not isinstance(body, Mapping)
+        self.without_prompt += not isinstance(body, dict)
         yield from requests(
             self.calls,
             Call(
                 key=str(ordinal),
                 ordinal=ordinal,
-                request=body if isinstance(body, Mapping) else None,
+                request=body if isinstance(body, dict) else None,
                 answer=answer,
                 arrival_s=number_of(answer, "created", "created_at"),
                 identity=text_of(answer, "id", "responseId"),

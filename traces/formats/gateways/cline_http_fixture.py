@@ -48,7 +48,7 @@ def _record(calls: Calls, seen: set[str], ordinal: int, one: Mapping[str, Any]) 
         answer = "".join(answer)
     if isinstance(answer, str):
         answer = sse.assemble(sse.events(answer))
-    if not isinstance(answer, Mapping):
+    if not isinstance(answer, dict):
         yield Reject(ordinal, "no answer that can be read")
         return
     body = one.get("body")
@@ -64,7 +64,7 @@ def _record(calls: Calls, seen: set[str], ordinal: int, one: Mapping[str, Any]) 
             key=str(ordinal),
             ordinal=ordinal,
             session=who.session,
-            request=body if isinstance(body, Mapping) else None,
+            request=body if isinstance(body, dict) else None,
             answer=answer,
             arrival_s=number_of(answer, "created"),
             identity=identity,

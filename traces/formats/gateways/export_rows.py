@@ -35,7 +35,7 @@ def taken(
             continue
         objects = inner(row)
         for ordinal, value in enumerate(objects, number + wrapped):
-            if not isinstance(value, Mapping):
+            if not isinstance(value, dict):
                 yield Reject(ordinal, "not a JSON object")
                 continue
             try:

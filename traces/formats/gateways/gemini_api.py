@@ -24,7 +24,7 @@ _METHODS = (b"generateContent", b"generateContentStream", b"streamGenerateConten
 def sniff(head: Head, name: str) -> float:
     """Sure where a line names the method beside its answer."""
     record = head.record
-    if not isinstance(record, Mapping) or "request" in record:
+    if not isinstance(record, dict) or "request" in record:
         return 0.0
     if isinstance(record.get("method"), str) and "response" in record:
         return 0.9 if record["method"].encode() in _METHODS else 0.0
@@ -44,7 +44,7 @@ def _record(calls: Calls, ordinal: int, value: Mapping[str, Any]) -> Record:
     answer = value.get("response", value)
     if isinstance(answer, list):
         answer = sse.assemble(answer)
-    if not isinstance(answer, Mapping):
+    if not isinstance(answer, dict):
         return Reject(ordinal, "no answer")
     if answer.get("error"):
         return Skipped("failed_attempt", 1, "an answer with an error", ordinal)

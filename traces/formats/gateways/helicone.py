@@ -79,13 +79,13 @@ class _Reader:
         body = parsed(row.get("request_body"))
         answer = parsed(row.get("response_body"))
         identity = text_of(answer, "id") or text_of(row, "request_id")
-        body = body if isinstance(body, Mapping) else None
+        body = body if isinstance(body, dict) else None
         return Call(
             key=str(ordinal),
             ordinal=ordinal,
             session=session,
             request=body,
-            answer=answer if isinstance(answer, Mapping) else None,
+            answer=answer if isinstance(answer, dict) else None,
             usage=_usage(row, answer),
             model=text_of(row, "response_model", "request_model", "model_override", "model"),
             arrival_s=start,
@@ -99,7 +99,7 @@ class _Reader:
 def _sessions(row: Mapping[str, Any]) -> list[str]:
     """The session of a row and those above it: each step of its path is one."""
     properties = parsed(row.get("request_properties", row.get("properties")))
-    named = lowered(properties if isinstance(properties, Mapping) else {})
+    named = lowered(properties if isinstance(properties, dict) else {})
     session = named.get("helicone-session-id")
     if not session:
         return []
@@ -114,7 +114,7 @@ def _usage(row: Mapping[str, Any], answer: Any) -> Mapping[str, Any] | None:
     Helicone's own uncached input, and completion_tokens are without reasoning, whoever the provider is
     (valhalla/jawn, HandlerContext.ts); without it only a cache read that exceeds them tells so.
     """
-    if isinstance(answer, Mapping) and isinstance(answer.get("usage"), Mapping):
+    if isinstance(answer, dict) and isinstance(answer.get("usage"), dict):
         return None
     if row.get("prompt_tokens") is None and row.get("completion_tokens") is None:
         return None

@@ -55,7 +55,7 @@ class _Reader:
             yield Skipped("ignored", 1, "no call of a chat or completion model", ordinal)
             return
         metadata = parsed(row.get("metadata"))
-        metadata = metadata if isinstance(metadata, Mapping) else {}
+        metadata = metadata if isinstance(metadata, dict) else {}
         if (text_of(row, "status") or text_of(metadata, "status") or "success") != "success":
             yield Skipped("failed_attempt", 1, "a call that failed", ordinal)
             return
@@ -67,7 +67,7 @@ class _Reader:
     def _call(self, ordinal: int, row: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[Record]:
         body = _body(row)
         answer = parsed(row.get("response"))
-        answer = answer if isinstance(answer, Mapping) else None
+        answer = answer if isinstance(answer, dict) else None
         headers = metadata.get("requester_custom_headers") or metadata.get("headers")
         who = caller(headers, body)
         session = text_of(row, "session_id", "litellm_session_id") or who.session
@@ -105,16 +105,16 @@ class _Reader:
 def _body(row: Mapping[str, Any]) -> dict[str, Any] | None:
     messages = parsed(row.get("messages"))
     sent = parsed(row.get("proxy_server_request"))
-    if isinstance(sent, Mapping):
+    if isinstance(sent, dict):
         sent = parsed(sent.get("body", sent))
-    if not messages and isinstance(sent, Mapping) and (sent.get("messages") or sent.get("input")):
+    if not messages and isinstance(sent, dict) and (sent.get("messages") or sent.get("input")):
         return dict(sent)
-    if isinstance(messages, Mapping):
+    if isinstance(messages, dict):
         messages = messages.get("messages") or messages.get("input") or (messages if "role" in messages else None)
     if not messages or not isinstance(messages, (list, str)):
         return None
     parameters = parsed(row.get("model_parameters"))
-    parameters = parameters if isinstance(parameters, Mapping) else {}
+    parameters = parameters if isinstance(parameters, dict) else {}
     names = ("tools", "functions", "system", "instructions")
     return {"messages": messages} | {name: parameters[name] for name in names if parameters.get(name)}
 
@@ -124,7 +124,7 @@ def _usage(
 ) -> Mapping[str, Any] | None:
     """The provider's usage as LiteLLM keeps it; its own columns know no cache figures."""
     for usage in (metadata.get("usage_object"), None if answer is None else answer.get("usage")):
-        if isinstance(usage, Mapping) and usage.get("prompt_tokens") is not None:
+        if isinstance(usage, dict) and usage.get("prompt_tokens") is not None:
             return usage
     if row.get("prompt_tokens") is None:
         return None

@@ -48,14 +48,14 @@ def sniff(head: Head, name: str) -> float:
     if head.data.startswith(_CASSETTE) and head.suffix in (".yaml", ".yml", ""):
         return 0.9
     record = head.record
-    if not isinstance(record, Mapping):
+    if not isinstance(record, dict):
         return 0.0
     if record.get("schemaType") == _BEDROCK_LOG:
         return 0.95
     if isinstance(record.get("uri") or record.get("url"), str) and "request" in record and "response" in record:
         return 0.9
     pair = _Pair(record)
-    if isinstance(pair.request, Mapping) and isinstance(pair.answer, Mapping):
+    if isinstance(pair.request, dict) and isinstance(pair.answer, dict):
         asks = any(key in pair.request for key in _KEYS)
         answers = any(key in pair.answer for key in ("choices", "candidates", "output", "content", "usage"))
         return (0.85 if "request" in record else 0.6) if asks and answers else 0.0
@@ -116,21 +116,21 @@ class _Pair:
         self.identity = text_of(record, "requestId")
         self.model = text_of(record, "modelId")
         status: Any = record.get("status", record.get("status_code"))
-        if isinstance(request, Mapping) and "body" in request and not any(key in request for key in _KEYS):
+        if isinstance(request, dict) and "body" in request and not any(key in request for key in _KEYS):
             self.headers = request.get("headers", self.headers)
             request = request["body"]
-        if isinstance(response, Mapping) and "body" in response and "choices" not in response:
+        if isinstance(response, dict) and "body" in response and "choices" not in response:
             self.answer_headers = lowered(response.get("headers")) or self.answer_headers
             status = response.get("status_code", response.get("status", status))
             response = response["body"]
-        self.status = status.get("code") if isinstance(status, Mapping) else status
+        self.status = status.get("code") if isinstance(status, dict) else status
         self.request = _json(request)
         self.answer = _answer(response)
 
 
 def _side(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = record.get(name)
-    return found if isinstance(found, Mapping) else {}
+    return found if isinstance(found, dict) else {}
 
 
 def _json(value: Any) -> Any:
@@ -161,7 +161,7 @@ class _Reader:
         self.summed = 0
 
     def take(self, ordinal: int, record: Any) -> Iterator[Record]:
-        if not isinstance(record, Mapping):
+        if not isinstance(record, dict):
             yield Reject(ordinal, "not a pair of request and response")
             return
         pair = _Pair(record)
@@ -170,7 +170,7 @@ class _Reader:
             self._stored(pair)
             yield Skipped("ignored", 1, "no model call", ordinal)
             return
-        if not isinstance(body, Mapping) and pair.usage is None:
+        if not isinstance(body, dict) and pair.usage is None:
             if pair.method != "POST":
                 yield Skipped("ignored", 1, "no model call", ordinal)
             else:
@@ -178,11 +178,11 @@ class _Reader:
             return
         failed = isinstance(pair.status, int) and pair.status >= 400
         failed = failed or bool(text_of(record, "errorCode"))  # of Bedrock's log
-        if failed or (isinstance(pair.answer, Mapping) and pair.answer.get("error") and not pair.answer.get("usage")):
+        if failed or (isinstance(pair.answer, dict) and pair.answer.get("error") and not pair.answer.get("usage")):
             yield Skipped("failed_attempt", 1, "an answer with an error", ordinal)
             return
         who = caller(pair.headers, body)
-        body = body if isinstance(body, Mapping) else {}
+        body = body if isinstance(body, dict) else {}
         named = text_of(record, "session_id", "conversation_id", "thread_id")
         session = named or who.session
         if session is not None and session not in self.sessions:
@@ -198,17 +198,17 @@ class _Reader:
             yield request
 
     def _call(self, ordinal: int, session: str | None, record: Mapping[str, Any], pair: _Pair) -> Call:
-        answer = pair.answer if isinstance(pair.answer, Mapping) else {}
+        answer = pair.answer if isinstance(pair.answer, dict) else {}
         arrival, duration = _times(record, pair, answer, self.context.time_unit)
         identity = text_of(answer, "id", "responseId") or pair.answer_headers.get("x-amzn-requestid") or pair.identity
-        if identity is None and isinstance(answer.get("metrics"), Mapping):
+        if identity is None and isinstance(answer.get("metrics"), dict):
             # Bedrock answers carry no id; request, text and latency together occur once.
             identity = f"{KeyedDigest(b'pair')(compact(_sorted([pair.request, answer]))):016x}"
         return Call(
             key=str(ordinal),
             ordinal=ordinal,
             session=session,
-            request=pair.request if isinstance(pair.request, Mapping) else None,
+            request=pair.request if isinstance(pair.request, dict) else None,
             answer=answer,
             usage=_usage(record, answer) if pair.usage is None else None if answer.get("usage") else pair.usage,
             provider="bedrock" if pair.usage is not None else None,
@@ -222,7 +222,7 @@ class _Reader:
     def _stored(self, pair: _Pair) -> None:
         """Keep what Gemini's cachedContents hold: later prompts begin with it."""
         name = text_of(pair.answer, "name")
-        if name is not None and name.startswith("cachedContents/") and isinstance(pair.request, Mapping):
+        if name is not None and name.startswith("cachedContents/") and isinstance(pair.request, dict):
             heads, own = self.calls.entries.of(pair.request)
             self.contents[name] = ([*heads, *own], None)
 
@@ -243,7 +243,7 @@ def _usage(record: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, An
 
 
 def _sorted(value: Any) -> Any:
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return {key: _sorted(value[key]) for key in sorted(value, key=str)}
     return [_sorted(one) for one in value] if isinstance(value, list) else value
 

@@ -60,10 +60,10 @@ class _Stream:
         kind = text_of(payload, "type")
         if not isinstance(value, list):
             yield Reject(ordinal, "no pair of a method and its payload")
-        elif isinstance(payload, Mapping) and kind == "span.model_request_end":
+        elif isinstance(payload, dict) and kind == "span.model_request_end":
             yield from self._ended(ordinal, payload)
         else:
-            if isinstance(payload, Mapping):
+            if isinstance(payload, dict):
                 yield from self._noted(kind or "", payload)
             yield Skipped("ignored", 1, "no model call", ordinal)
 
@@ -71,7 +71,7 @@ class _Stream:
         entry = self.calls.entries.message
         if kind == "session":
             agent = payload.get("agent")
-            self.agent = agent if isinstance(agent, Mapping) else {}
+            self.agent = agent if isinstance(agent, dict) else {}
             self.session = text_of(payload, "id")
             self.sent, self.head = [], None
             system = text_of(self.agent, "system")
@@ -99,7 +99,7 @@ class _Stream:
 
     def _ended(self, ordinal: int, payload: Mapping[str, Any]) -> Iterator[Record]:
         usage = payload.get("model_usage")
-        counted = normalise(usage if isinstance(usage, Mapping) else None)
+        counted = normalise(usage if isinstance(usage, dict) else None)
         if payload.get("is_error") is True and not counted.output_tokens:
             yield Skipped("failed_attempt", 1, "a model call that failed", ordinal)
             return

@@ -34,7 +34,7 @@ def interactions(data: bytes) -> list[Any]:
         document = yaml.load(data, Loader=_Loader)  # a safe loader
     except (yaml.YAMLError, UnicodeError, RecursionError, OverflowError, TypeError):
         raise ValueError("not valid YAML") from None
-    found = document.get("interactions") if isinstance(document, Mapping) else None
+    found = document.get("interactions") if isinstance(document, dict) else None
     if not isinstance(found, list):
         raise ValueError("no list of interactions: not a VCR cassette")
     return found
@@ -47,9 +47,9 @@ def pairs(data: bytes) -> Iterator[Any]:
         ValueError: as `interactions`.
     """
     for one in interactions(data):
-        request = one.get("request") if isinstance(one, Mapping) else None
-        response = one.get("response") if isinstance(one, Mapping) else None
-        if not isinstance(request, Mapping) or not isinstance(response, Mapping):
+        request = one.get("request") if isinstance(one, dict) else None
+        response = one.get("response") if isinstance(one, dict) else None
+        if not isinstance(request, dict) or not isinstance(response, dict):
             yield None
             continue
         yield {
@@ -68,7 +68,7 @@ def _body(side: Mapping[str, Any]) -> Any:
     if side.get("parsed_body") is not None:
         return side["parsed_body"]
     body = side.get("body", side.get("content"))
-    if isinstance(body, Mapping):
+    if isinstance(body, dict):
         body = body.get("string")
     if isinstance(body, bytes):
         if body[:2] == b"\x1f\x8b":

@@ -78,8 +78,8 @@ class _Log:
     def take(self, ordinal: int, event: Any) -> Iterator[Record]:
         """Take one event."""
         kind = text_of(event, "event")
-        rid = event.get("rid") if isinstance(event, Mapping) else None
-        if not isinstance(event, Mapping) or kind is None:
+        rid = event.get("rid") if isinstance(event, dict) else None
+        if not isinstance(event, dict) or kind is None:
             yield Reject(ordinal, "no event of a request")
             return
         if isinstance(rid, str) and rid.startswith("HEALTH_CHECK"):
@@ -88,7 +88,7 @@ class _Log:
         rid = rid if isinstance(rid, str) else f"line {ordinal}" if rid is None else str(rid)[:200]
         if kind == "request.received.openai":
             known = self.open.get(rid)
-            if known is not None and isinstance(event.get("obj"), Mapping):
+            if known is not None and isinstance(event.get("obj"), dict):
                 self.open[rid] = known._replace(body=event["obj"])
             yield Skipped("ignored", 1, "a request that is logged elsewhere", ordinal)
         elif kind == "request.received":
@@ -117,11 +117,11 @@ class _Log:
     ) -> Iterator[Record]:
         events = [e for e in (finished, received.event if received else None) if e is not None]
         place = ordinal if ordinal is not None else received.ordinal if received else 0
-        sent: Mapping[str, Any] = next((e["obj"] for e in events if isinstance(e.get("obj"), Mapping)), {})
+        sent: Mapping[str, Any] = next((e["obj"] for e in events if isinstance(e.get("obj"), dict)), {})
         out = finished.get("out") if finished is not None else None
         out = out[0] if isinstance(out, list) and out else out
-        meta = out.get("meta_info") if isinstance(out, Mapping) else None
-        meta = meta if isinstance(meta, Mapping) else {}
+        meta = out.get("meta_info") if isinstance(out, dict) else None
+        meta = meta if isinstance(meta, dict) else {}
         headers = next((e["headers"] for e in events if e.get("headers")), None)
         who = caller(headers, None)
         session = who.session or _session_parameter(sent)
@@ -135,11 +135,11 @@ class _Log:
         if start is None and ended is not None and latency is not None:
             start = ended - latency
         reason = meta.get("finish_reason")
-        reason = text_of(reason, "type") if isinstance(reason, Mapping) else reason
+        reason = text_of(reason, "type") if isinstance(reason, dict) else reason
         if reason == "abort":
             yield Skipped("failed_attempt", 1, "an aborted request", place)
             return
-        text = out.get("text") if isinstance(out, Mapping) else None
+        text = out.get("text") if isinstance(out, dict) else None
         answer = {"choices": [{"text": text, "finish_reason": reason if isinstance(reason, str) else None}]}
         request = self.calls.request(
             Call(

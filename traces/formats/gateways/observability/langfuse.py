@@ -52,7 +52,7 @@ def _spans(source: Source) -> Iterator[Span | Reject]:
             yield Reject(line, value)
             continue
         trace = value.get("trace")
-        trace = trace if isinstance(trace, Mapping) else value if "observations" in value else {}
+        trace = trace if isinstance(trace, dict) else value if "observations" in value else {}
         inner = value.get("observations", trace.get("observations"))
         for one in inner if isinstance(inner, list) else [value]:
             ordinal += 1
@@ -60,7 +60,7 @@ def _spans(source: Source) -> Iterator[Span | Reject]:
 
 
 def _span(ordinal: int, one: Any, trace: Mapping[str, Any]) -> Span | Reject:
-    if not isinstance(one, Mapping):
+    if not isinstance(one, dict):
         return Reject(ordinal, "an observation that is no object")
     identity = text_of(one, "id")
     if identity is None:
@@ -92,7 +92,7 @@ def _span(ordinal: int, one: Any, trace: Mapping[str, Any]) -> Span | Reject:
 def _described(span: Span) -> Described:
     one: Mapping[str, Any] = span.attributes["observation"]
     usage = parsed(one.get("usageDetails", one.get("usage_details"))) or parsed(one.get("usage"))
-    usage = dict(usage) if isinstance(usage, Mapping) else None
+    usage = dict(usage) if isinstance(usage, dict) else None
     body, whole = _body(parsed(one.get("input")))
     answer = _answer(parsed(one.get("output")))
     model = text_of(one, "model", "providedModelName", "provided_model_name", "internalModel")
@@ -103,7 +103,7 @@ def _described(span: Span) -> Described:
     if body is None and answer is None and not usage:
         return Described(None, None, None, None, None)  # a notice about a call: its start and its end are logged apart
     tools = parsed(one.get("toolDefinitions", one.get("tool_definitions")))
-    if body is not None and "tools" not in body and isinstance(tools, (list, Mapping)) and tools:
+    if body is not None and "tools" not in body and isinstance(tools, (list, dict)) and tools:
         body["tools"] = tools if isinstance(tools, list) else [{"name": k, "schema": v} for k, v in tools.items()]
     identity = text_of(answer, "id")
     return Described(body, answer, usage or None, model, model, first, identity, body is not None and not whole)
@@ -115,10 +115,10 @@ def _body(value: Any) -> tuple[dict[str, Any] | None, bool]:
         return {"messages": value, "prompt": value}, True
     if isinstance(value, list) and value:
         value = {"messages": value}
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return None, False
     inner = value.get("config")
-    body = {**inner, **value} if isinstance(inner, Mapping) else dict(value)
+    body = {**inner, **value} if isinstance(inner, dict) else dict(value)
     messages = parsed(body.get("messages", body.get("contents", body.get("input", body.get("prompt")))))
     if messages is None:
         return ({"messages": [body]}, False) if "content" in body else (None, False)
@@ -127,7 +127,7 @@ def _body(value: Any) -> tuple[dict[str, Any] | None, bool]:
     tools = [m["content"] for m in messages if _is_tool(m)]
     body = {name: body[name] for name in ("tools", "system", "system_instruction", "instructions") if body.get(name)}
     if isinstance(body.get("tools"), list):
-        declared = [t.get("function_declarations") for t in body["tools"] if isinstance(t, Mapping)]
+        declared = [t.get("function_declarations") for t in body["tools"] if isinstance(t, dict)]
         flat = [one for group in declared if isinstance(group, list) for one in group]
         body["tools"] = flat or body["tools"]
     if tools:
@@ -136,22 +136,22 @@ def _body(value: Any) -> tuple[dict[str, Any] | None, bool]:
 
 
 def _is_tool(message: Any) -> bool:
-    content = message.get("content") if isinstance(message, Mapping) else None
-    return isinstance(content, Mapping) and content.get("type") == "function" and role_of(message) == "tool_result"
+    content = message.get("content") if isinstance(message, dict) else None
+    return isinstance(content, dict) and content.get("type") == "function" and role_of(message) == "tool_result"
 
 
 def _answer(value: Any) -> dict[str, Any] | None:
     if isinstance(value, str) and value:
         return {"output": [{"role": "assistant", "content": value}]}
     if isinstance(value, list) and value:
-        if all(isinstance(one, Mapping) and "toolName" in one for one in value):
+        if all(isinstance(one, dict) and "toolName" in one for one in value):
             value = [{"role": "assistant", "content": [{"type": "tool-call", **one} for one in value]}]
         return {"output": value, "status": text_of(value[-1], "finish_reason")}
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return None
     if any(name in value for name in ("choices", "candidates", "output")):
         return dict(value)
     content = value.get("content")
-    if isinstance(content, Mapping):  # Google's agent kit: an answer with one candidate
+    if isinstance(content, dict):  # Google's agent kit: an answer with one candidate
         return {"output": [content], "status": text_of(value, "finish_reason", "finishReason")}
     return {"output": [{"role": "assistant", **value}], "status": text_of(value, "stop_reason", "finish_reason")}

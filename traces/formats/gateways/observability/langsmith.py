@@ -63,15 +63,15 @@ def _merged(batch: Mapping[str, Any]) -> list[Any]:
     for side in ("post", "patch"):
         found = batch.get(side)
         for at, run in enumerate(found if isinstance(found, list) else ()):
-            key = run.get("id") if isinstance(run, Mapping) and isinstance(run.get("id"), str) else (side, at)
+            key = run.get("id") if isinstance(run, dict) and isinstance(run.get("id"), str) else (side, at)
             known = runs.get(key, {})
-            fresh = {k: v for k, v in run.items() if v not in (None, {}, [])} if isinstance(run, Mapping) else run
+            fresh = {k: v for k, v in run.items() if v not in (None, {}, [])} if isinstance(run, dict) else run
             runs[key] = {**known, **fresh} if isinstance(fresh, dict) else fresh
     return list(runs.values())
 
 
 def _span(ordinal: int, run: Any) -> Span | Reject:
-    if not isinstance(run, Mapping):
+    if not isinstance(run, dict):
         return Reject(ordinal, "a run that is no object")
     identity = text_of(run, "id")
     if identity is None:
@@ -97,8 +97,8 @@ def _span(ordinal: int, run: Any) -> Span | Reject:
 
 def _metadata(run: Mapping[str, Any]) -> Mapping[str, Any]:
     extra = parsed(run.get("extra"))
-    found = extra.get("metadata") if isinstance(extra, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    found = extra.get("metadata") if isinstance(extra, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def _described(span: Span) -> Described:
@@ -125,7 +125,7 @@ def _described(span: Span) -> Described:
 
 
 def _body(inputs: Any, extra: Any) -> dict[str, Any] | None:
-    if not isinstance(inputs, Mapping):
+    if not isinstance(inputs, dict):
         return None
     body = dict(inputs)
     messages = body.get("messages")
@@ -134,43 +134,43 @@ def _body(inputs: Any, extra: Any) -> dict[str, Any] | None:
     prompts = body.get("prompts")
     if isinstance(prompts, list) and prompts and "messages" not in body:
         body["prompt"] = prompts[0]
-    parameters = extra.get("invocation_params") if isinstance(extra, Mapping) else None
-    if isinstance(parameters, Mapping) and "tools" not in body and parameters.get("tools"):
+    parameters = extra.get("invocation_params") if isinstance(extra, dict) else None
+    if isinstance(parameters, dict) and "tools" not in body and parameters.get("tools"):
         body["tools"] = parameters["tools"]
     return body if any(body.get(name) for name in ("messages", "input", "prompt", "contents")) else None
 
 
 def _answer(outputs: Any) -> dict[str, Any] | None:
-    if not isinstance(outputs, Mapping):
+    if not isinstance(outputs, dict):
         return None
     generations = outputs.get("generations")
     while isinstance(generations, list) and generations and isinstance(generations[0], list):
         generations = generations[0]
-    if isinstance(generations, list) and generations and isinstance(generations[0], Mapping):
+    if isinstance(generations, list) and generations and isinstance(generations[0], dict):
         one = generations[0]
         message = one.get("message")
-        message = message if isinstance(message, Mapping) else {"role": "assistant", "content": one.get("text")}
+        message = message if isinstance(message, dict) else {"role": "assistant", "content": one.get("text")}
         reason = text_of(one.get("generation_info"), "finish_reason", "stop_reason")
         return {"output": [message], "status": reason}
-    if isinstance(outputs.get("message"), Mapping):
+    if isinstance(outputs.get("message"), dict):
         return {"output": [outputs["message"]]}
     return dict(outputs) if any(n in outputs for n in ("choices", "output", "content", "candidates")) else None
 
 
 def _usage(run: Mapping[str, Any], outputs: Any) -> Mapping[str, Any] | None:
     """The usage LangSmith normalised (its input includes cached tokens), wherever the run keeps it."""
-    found = [outputs.get("usage_metadata") if isinstance(outputs, Mapping) else None]
+    found = [outputs.get("usage_metadata") if isinstance(outputs, dict) else None]
     answer = _answer(outputs)
     for message in answer.get("output", []) if answer is not None and isinstance(answer.get("output"), list) else []:
-        if isinstance(message, Mapping):
+        if isinstance(message, dict):
             inner = message.get("kwargs")
-            found.append((inner if isinstance(inner, Mapping) else message).get("usage_metadata"))
+            found.append((inner if isinstance(inner, dict) else message).get("usage_metadata"))
     found.append(_metadata(run).get("usage_metadata"))
     for usage in found:
-        if isinstance(usage, Mapping) and usage.get("input_tokens") is not None:
+        if isinstance(usage, dict) and usage.get("input_tokens") is not None:
             # Marked as LangSmith's own, also where it has no details.
             return {"input_token_details": {}, **usage}
-    if isinstance(outputs, Mapping) and isinstance(outputs.get("usage"), Mapping):
+    if isinstance(outputs, dict) and isinstance(outputs.get("usage"), dict):
         return None  # the provider's own, read from the answer
     if run.get("prompt_tokens") is not None and run.get("total_tokens"):
         names = ("prompt_tokens", "completion_tokens", "prompt_token_details", "completion_token_details")

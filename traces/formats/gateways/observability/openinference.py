@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from traces.calls.spans import Span, requests
@@ -59,10 +59,10 @@ def _flatten(value: Any, at: str, into: dict[str, Any], depth: int) -> None:
     """Nested attributes under dotted names, list items by their index, as the convention writes them."""
     if depth > MAX_DEPTH:
         return
-    if isinstance(value, Mapping) and not at.endswith(("json_schema.", "arguments.", "metadata.")):
+    if isinstance(value, dict) and not at.endswith(("json_schema.", "arguments.", "metadata.")):
         for name, inner in value.items():
             _flatten(inner, f"{at}{name}.", into, depth + 1)
-    elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+    elif isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
         for index, inner in enumerate(value):
             _flatten(inner, f"{at}{index}.", into, depth + 1)
     elif at:

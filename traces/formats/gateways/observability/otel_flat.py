@@ -56,20 +56,18 @@ def plain_span(
     ordinal: int, one: Any, trace: str | None = None, attributes: Mapping[str, Any] | None = None
 ) -> Span | Reject:
     """A span of a plain object; `attributes` are used in place of its own."""
-    if not isinstance(one, Mapping):
+    if not isinstance(one, dict):
         return Reject(ordinal, "a span that is no object")
     context = one.get("context")
-    context = context if isinstance(context, Mapping) else {}
+    context = context if isinstance(context, dict) else {}
     identity = text_of(one, "span_id", "spanId") or text_of(context, "span_id") or text_of(one, "id")
     if identity is None:
         return Reject(ordinal, "a span without an id")
     if attributes is None:
         found = one.get("attributes")
-        attributes = found if isinstance(found, Mapping) else {}
+        attributes = found if isinstance(found, dict) else {}
     status = one.get("status")
-    code = (
-        status.get("code", status.get("status_code")) if isinstance(status, Mapping) else one.get("status_code", status)
-    )
+    code = status.get("code", status.get("status_code")) if isinstance(status, dict) else one.get("status_code", status)
     resource = one.get("resource_attributes")
     return Span(
         ordinal,

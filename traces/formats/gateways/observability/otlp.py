@@ -56,20 +56,20 @@ def _spans(source: Source) -> Iterator[Span | Reject]:
 
 
 def _get(value: Any, name: str) -> Mapping[str, Any]:
-    found = value.get(name) if isinstance(value, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def _list(value: Any, *names: str) -> Iterable[Any]:
     for name in names:
-        found = value.get(name) if isinstance(value, Mapping) else None
+        found = value.get(name) if isinstance(value, dict) else None
         if isinstance(found, list):
             return found
     return ()
 
 
 def _span(ordinal: int, one: Any, service: str | None) -> Span | Reject:
-    if not isinstance(one, Mapping):
+    if not isinstance(one, dict):
         return Reject(ordinal, "a span that is no object")
     identity = text_of(one, "spanId", "span_id")
     if identity is None:
@@ -79,7 +79,7 @@ def _span(ordinal: int, one: Any, service: str | None) -> Span | Reject:
     events = tuple(
         {"name": text_of(event, "name"), "attributes": plain(event.get("attributes"))}
         for event in _list(one, "events")
-        if isinstance(event, Mapping)
+        if isinstance(event, dict)
     )
     return Span(
         ordinal,
@@ -107,18 +107,18 @@ def _nanoseconds(value: Any) -> float | None:
 
 def plain(attributes: Any) -> dict[str, Any]:
     """A list of keys and typed values (or an object that is plain already) as a plain object."""
-    if isinstance(attributes, Mapping):
+    if isinstance(attributes, dict):
         return dict(attributes)
     found: dict[str, Any] = {}
     for one in attributes if isinstance(attributes, list) else ():
-        if isinstance(one, Mapping) and isinstance(one.get("key"), str):
+        if isinstance(one, dict) and isinstance(one.get("key"), str):
             found[one["key"]] = _value(one.get("value"), 0)
     return found
 
 
 def _value(value: Any, depth: int) -> Any:
-    if not isinstance(value, Mapping) or depth > 40:
-        return None if isinstance(value, Mapping) else value
+    if not isinstance(value, dict) or depth > 40:
+        return None if isinstance(value, dict) else value
     for name in ("stringValue", "string_value", "boolValue", "bool_value", "doubleValue", "double_value", "bytesValue"):
         if name in value:
             return value[name]
@@ -128,13 +128,13 @@ def _value(value: Any, depth: int) -> Any:
             digits = number.removeprefix("-") if isinstance(number, str) else ""
             return int(number) if digits.isascii() and digits.isdigit() and len(digits) < 20 else number
     inner = value.get("arrayValue", value.get("array_value"))
-    if isinstance(inner, Mapping):
+    if isinstance(inner, dict):
         return [_value(one, depth + 1) for one in _list(inner, "values")]
     inner = value.get("kvlistValue", value.get("kvlist_value"))
-    if isinstance(inner, Mapping):
+    if isinstance(inner, dict):
         return {
             one["key"]: _value(one.get("value"), depth + 1)
             for one in _list(inner, "values")
-            if isinstance(one, Mapping) and isinstance(one.get("key"), str)
+            if isinstance(one, dict) and isinstance(one.get("key"), str)
         }
     return None
