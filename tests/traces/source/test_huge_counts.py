@@ -15,7 +15,7 @@ from traces.intake.ingest import ingest
 from traces.intake.reading import LazyTokenizer, Options, context_of
 from traces.records import Base, Blocks, Piece, Prompt, Request
 
-HUGE = 1 << 44
+HUGE = 1 << 25
 
 
 def _request(at: int, prompt: Prompt | Blocks, tokens: int) -> Request:

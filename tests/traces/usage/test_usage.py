@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -331,6 +332,22 @@ def test_the_quick_way_for_anthropic_is_the_general_way(a: int, b: int, c: int, 
     quick, general = Meanings(), Meanings()
     assert quick.read_anthropic(usage, "anthropic", "m") == general.read(usage, "anthropic", "m")
     assert quick.evidence() == general.evidence()
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(*[st.one_of(st.integers(-1, 10**6), st.none(), st.just("12"))] * 2), max_size=6))
+def test_the_quick_way_for_lengths_alone_is_the_general_way(rows: list[tuple[Any, Any]]) -> None:
+    """The first object of two figures is read the general way, those after it the quick one."""
+    meanings = Meanings()
+    for given_, made in [(5, 1), *rows]:
+        usage = {"prompt_tokens": given_, "completion_tokens": made}
+        try:
+            general = Meanings().read(usage, "openai", "m")
+        except ValueError as error:
+            with pytest.raises(ValueError, match=re.escape(str(error))):
+                meanings.read(usage, "openai", "m")
+        else:
+            assert meanings.read(usage, "openai", "m") == general
 
 
 def _case(name: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
