@@ -8,11 +8,12 @@ import io
 import lzma
 import random
 import re
-import zipfile
 from collections.abc import Callable
 
 import polars as pl
 import zstandard
+
+from tests.traces.source.hostile import zipped
 
 WINDOW_BYTES = 2048
 
@@ -147,14 +148,6 @@ def with_long_line(data: bytes, seed: int) -> bytes:
     return data[:start] + b'"' + b"x" * LONG_BYTES + b'"' + data[stop:]
 
 
-def _zip(entries: dict[str, bytes]) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, data in entries.items():
-            file.writestr(name, data)
-    return out.getvalue()
-
-
 def _parquet(_: str, data: bytes) -> bytes:
     """A column of texts, each a line."""
     out = io.BytesIO()
@@ -168,8 +161,8 @@ _PACKED: dict[str, Callable[[str, bytes], bytes]] = {
     ".zst": lambda _, data: zstandard.ZstdCompressor().compress(data),
     ".bz2": lambda _, data: bz2.compress(data),
     ".xz": lambda _, data: lzma.compress(data),
-    ".zip": lambda name, data: _zip({name: data, f"more/{name}": data}),
-    ".twice.zip": lambda name, data: _zip({"inner.zip": _zip({name: data})}),
+    ".zip": lambda name, data: zipped({name: data, f"more/{name}": data}),
+    ".twice.zip": lambda name, data: zipped({"inner.zip": zipped({name: data})}),
     ".parquet": _parquet,
 }
 

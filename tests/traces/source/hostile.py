@@ -56,7 +56,8 @@ def _of_lists(count: int) -> bytes:
     return b'{"type": "user", "say": "text", "ts": 1, "message": [' + b"[]," * count + b"[]]}"
 
 
-def _zip(entries: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+def zipped(entries: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """A zip of entries by name."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", method, compresslevel=9) as file:
         for name, data in entries.items():
@@ -65,9 +66,9 @@ def _zip(entries: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes
 
 
 def _nested() -> bytes:
-    inner = _zip({f"{n}.jsonl": json.dumps(CALL).encode() + b"\n" * MIB for n in range(20)})
+    inner = zipped({f"{n}.jsonl": json.dumps(CALL).encode() + b"\n" * MIB for n in range(20)})
     for depth in range(3):
-        inner = _zip({f"{n}-{depth}.zip": inner for n in range(12)})
+        inner = zipped({f"{n}-{depth}.zip": inner for n in range(12)})
     return inner
 
 
@@ -116,7 +117,7 @@ FILES: dict[str, tuple[str, Callable[[], bytes]]] = {
     "zips in zips": ("nested.zip", _nested),
     "dictionary.parquet": ("rows.parquet", lambda: _parquet(4_000_000, 4000)),
     "plain.parquet": ("rows.parquet", lambda: _plain_parquet(512, MIB // 2)),
-    "sample.eval": ("log.eval", lambda: _zip(
+    "sample.eval": ("log.eval", lambda: zipped(
         {"_journal/start.json": b"{}", "samples/1_epoch_1.json": b'{"events": [' + b"{}," * (40 * MIB) + b"{}]}"})),
     "sglang quotes": ("sglang.log", lambda: _sglang("\"" + "\\'" * 20_000)),
     "sglang halves": ("sglang.log", lambda: _sglang("'" + "' ... '" * 6_000)),

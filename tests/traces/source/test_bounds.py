@@ -9,7 +9,6 @@ import json
 import lzma
 import sqlite3
 import tempfile
-import zipfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 import zstandard
 
+from tests.traces.source.hostile import zipped
 from traces.intake.ingest import NothingUsable, Options, ingest
 from traces.source import containers, limits
 from traces.source.database import BadDatabase, Database
@@ -33,17 +33,9 @@ SMALL = 10_000
 """The ratio is looked at above this many bytes here."""
 
 
-def _zip(entries: dict[str, bytes]) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, data in entries.items():
-            file.writestr(name, data)
-    return out.getvalue()
-
-
 def _lying_zip(data: bytes) -> bytes:
     """A zip that states a tenth of the size of what it holds."""
-    size, packed = len(data).to_bytes(4, "little"), _zip({"a.jsonl": data})
+    size, packed = len(data).to_bytes(4, "little"), zipped({"a.jsonl": data})
     assert packed.count(size) == 2
     return packed.replace(size, (len(data) // 10).to_bytes(4, "little"))
 
@@ -64,8 +56,8 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {
     "a.jsonl.zst": zstandard.ZstdCompressor().compress,
     "a.jsonl.bz2": bz2.compress,
     "a.jsonl.xz": lzma.compress,
-    "a.zip": lambda data: _zip({"a.jsonl": data}),
-    "nested.zip": lambda data: _zip({"b.zip": _zip({"a.jsonl": data})}),
+    "a.zip": lambda data: zipped({"a.jsonl": data}),
+    "nested.zip": lambda data: zipped({"b.zip": zipped({"a.jsonl": data})}),
     "a.parquet": _parquet,
 }
 LIMITS = {
@@ -208,7 +200,7 @@ def test_zips_in_a_zip_share_one_temporary_file_and_one_count(tmp_path: Path, mo
     spool = tempfile.SpooledTemporaryFile
     monkeypatch.setattr(tempfile, "SpooledTemporaryFile", lambda **given: made.append(given) or spool(**given))
     path = tmp_path / "a.zip"
-    path.write_bytes(_zip({f"{n}.zip": _zip({"a.jsonl": b"%d" % n}) for n in range(50)}))
+    path.write_bytes(zipped({f"{n}.zip": zipped({"a.jsonl": b"%d" % n}) for n in range(50)}))
     found = list(expand([str(path)]))
     contents = {one.name: b"".join(line or b"" for _, line in one.lines()) for one in found if isinstance(one, Source)}
     assert contents == {f"a.zip/{n}.zip/a.jsonl": b"%d" % n for n in range(50)}

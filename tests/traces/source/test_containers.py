@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,18 +12,11 @@ import pytest
 import zstandard
 
 from tests.places import SAMPLES
+from tests.traces.source.hostile import zipped
 from traces.intake.ingest import NothingUsable, Options, ingest
 from traces.intake.registry import READERS
 
 FIGURES = ("formats", "records", "requests", "sessions", "input_tokens", "output_tokens", "unknown_usage_requests")
-
-
-def _zip(entries: dict[str, bytes]) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, data in entries.items():
-            file.writestr(name, data)
-    return out.getvalue()
 
 
 def _records(data: bytes) -> list[Any]:
@@ -39,9 +30,9 @@ def _dumped(value: Any, indent: int | None = None) -> bytes:
 PACKED: dict[str, Callable[[bytes], bytes]] = {
     "log.gz": lambda data: gzip.compress(data, mtime=0),
     "log.zst": zstandard.ZstdCompressor().compress,
-    "log.zip": lambda data: _zip({"log": data}),
-    "twice.zip": lambda data: _zip({"inner.zip": _zip({"log": data})}),
-    "windows.zip": lambda data: _zip({"logs\\2026\\log": data}),
+    "log.zip": lambda data: zipped({"log": data}),
+    "twice.zip": lambda data: zipped({"inner.zip": zipped({"log": data})}),
+    "windows.zip": lambda data: zipped({"logs\\2026\\log": data}),
     "renamed": lambda data: data,
     "utf-16": lambda data: data.decode().encode("utf-16"),
 }

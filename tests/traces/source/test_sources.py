@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from tests.traces.source.hostile import zipped
 from traces.intake.ingest import NothingUsable, Options, ingest
 from traces.source import limits
 from traces.source.inputs import Refused, expand
@@ -21,14 +22,6 @@ from traces.source.sources import Source, parse_json
 ROW = b'{"timestamp": %d, "input_length": 512, "output_length": 1, "hash_ids": [%d]}'
 ROWS = b"\n".join(ROW % (i, i % 3) for i in range(5))
 MORE_ROWS = b"\n".join(ROW % (i, i % 3) for i in range(5, 10))
-
-
-def zipped(entries: dict[str, bytes]) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, data in entries.items():
-            file.writestr(name, data)
-    return out.getvalue()
 
 
 def lines(path: Path) -> list[bytes | None]:
