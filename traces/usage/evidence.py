@@ -156,6 +156,9 @@ class Meanings:
             vote = (shown.by or "open", shown.fits if shown.meaning else ())
             votes[vote] += 1
             group.examples.setdefault(vote, _figures_of(found))
+        if weighed.pairs:
+            group.pairs[weighed.pairs] += 1
+            group.examples.setdefault(("pairs", weighed.pairs), _figures_of(found))
         group.uncached += weighed.input.by == "same"
         group.bare += weighed.bare_total
         flips = totals or group.generic or group.default.input == m.INCLUDES
@@ -214,6 +217,11 @@ class Meanings:
             found += _evidence(group, group.output, of_output or group.default.output, False, group.assumed(of_output))
             if group.odd:
                 found.append(Evidence(ODD, 0, (), group.odd, group.examples["odd", ()]))
+            found += [
+                Evidence(ODD, 0, (), count, group.examples["pairs", pairs])
+                for pairs, count in group.pairs.items()
+                if _read(group, pairs, decisions[key]) not in pairs
+            ]
         uncached = sum(group.uncached for group in self._groups.values())
         if uncached and not any(group.input for group in self._groups.values()):
             found.append(Evidence("no cached tokens are reported, so input is the whole prompt", uncached, ()))
@@ -239,6 +247,15 @@ def chosen(shown: m.Shown, decided: str | None, default: str, bare: bool) -> str
         if meaning is not None and meaning in shown.fits:
             return meaning
     return decided or default if not shown.fits or shown.by else shown.fits[0]
+
+
+def _read(group: Group, pairs: m.Pairs, decided: Decision) -> tuple[str, str]:
+    """The meanings that an object is read with whose total fits several pairs of them."""
+    inputs, outputs = (m.Shown("", "", tuple(dict.fromkeys(side))) for side in zip(*pairs, strict=True))
+    return (
+        chosen(inputs, decided[0], group.default.input, decided[2]),
+        chosen(outputs, decided[1], group.default.output, False),
+    )
 
 
 def _evidence(group: Group, votes: Votes, decided: str, bare: bool, assumed: bool) -> list[Evidence]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from traces.usage import meaning as m
 
@@ -29,10 +30,11 @@ class Group:
         self.generic = generic  # nobody documents what these names mean together
         self.input: Votes = Counter()  # of objects with cached tokens
         self.output: Votes = Counter()  # of objects with reasoning
+        self.pairs: Counter[m.Pairs] = Counter()  # of objects whose total fits several pairs of meanings
         self.bare = 0
         self.odd = 0
         self.uncached = 0
-        self.examples: dict[tuple[str, tuple[str, ...]], str] = {}
+        self.examples: dict[tuple[str, tuple[Any, ...]], str] = {}
 
     def assumed(self, decided: str | None) -> bool:
         """Whether what is read with the meaning `decided` of the whole source (None: its default) is an assumption.
@@ -45,8 +47,8 @@ class Group:
         return self.anyone and decided == m.OUTSIDE != self.default.input and not shown
 
 
-def _decided(votes: Votes, bare: int, documented: bool) -> str | None:
-    """The meaning that the objects of a group show; None where they show none or as many show another.
+def _leading(votes: Votes, bare: int, documented: bool) -> list[str]:
+    """The meanings that fit most objects of a group: none where they show none, several where all fit those alike.
 
     Cached tokens above the input prove that it excludes them. Totals that equal input + output say nothing where they
     do so in such objects too: whoever wrote them added up the two figures. Rare objects that contradict the rest, or
@@ -54,20 +56,20 @@ def _decided(votes: Votes, bare: int, documented: bool) -> str | None:
     """
     shown = {vote: count for vote, count in votes.items() if vote[1]}
     if not shown:
-        return None
+        return []
     exceeding = sum(count for (by, _), count in shown.items() if by == "exceeds")
     including = sum(count for (_, fits), count in shown.items() if m.INCLUDES in fits and m.OUTSIDE not in fits)
     if documented and not including and 0 < exceeding <= RARE * (exceeding + votes["open", ()]):
-        return m.INCLUDES
+        return [m.INCLUDES]
     if exceeding and including:
         if exceeding <= RARE * (exceeding + including):
             shown = {vote: count for vote, count in shown.items() if vote[0] != "exceeds"}
         elif bare and not any(by == "total" and m.INCLUDES not in fits for by, fits in shown):
-            return m.OUTSIDE
+            return [m.OUTSIDE]
     fitting = {meaning: sum(n for (_, fits), n in shown.items() if meaning in fits) for meaning in EVERY}
     best = max(fitting.values())
     leading = [meaning for meaning, count in fitting.items() if count == best]
-    return leading[0] if best and (len(leading) == 1 or best == sum(shown.values())) else None
+    return leading if best and (len(leading) == 1 or best == sum(shown.values())) else []
 
 
 def decision(groups: list[Group]) -> Decision:
@@ -79,5 +81,22 @@ def decision(groups: list[Group]) -> Decision:
         outputs.update(group.output)
     bare = sum(group.bare for group in groups)
     documented = not any(group.generic or group.default.input != m.INCLUDES for group in groups)
-    of_input = _decided(inputs, bare, documented)
-    return of_input, _decided(outputs, 0, False), bool(bare) and of_input == m.OUTSIDE
+    pairs: Counter[m.Pairs] = sum((group.pairs for group in groups), Counter())
+    of_input, of_output = _joint(_leading(inputs, bare, documented), _leading(outputs, 0, False), pairs)
+    return of_input, of_output, bool(bare) and of_input == m.OUTSIDE
+
+
+def _joint(inputs: list[str], outputs: list[str], pairs: Counter[m.Pairs]) -> tuple[str | None, str | None]:
+    """The meanings of input and output, each among those that lead, that give the most totals together.
+
+    Where several pairs give as many, what they differ in is not shown.
+    """
+    if not pairs or not inputs or not outputs:
+        return inputs[0] if inputs else None, outputs[0] if outputs else None
+    given = {(i, o): sum(n for fits, n in pairs.items() if (i, o) in fits) for i in inputs for o in outputs}
+    best = [pair for pair, count in given.items() if count == max(given.values())]
+    of_input, of_output = best[0]
+    return (
+        of_input if all(i == of_input for i, _ in best) else None,
+        of_output if all(o == of_output for _, o in best) else None,
+    )

@@ -45,6 +45,10 @@ class Shown(NamedTuple):
     fits: tuple[str, ...] = ()
 
 
+Pairs = tuple[tuple[str, str], ...]
+"""Meanings of the input and of the output."""
+
+
 class Weighed(NamedTuple):
     """An object's figures weighed: what it shows of input and output. `odd_total`: its total equals no sum."""
 
@@ -52,6 +56,7 @@ class Weighed(NamedTuple):
     output: Shown
     odd_total: bool = False
     bare_total: bool = False  # the total is input + output though the input cannot hold the cached tokens
+    pairs: Pairs = ()  # meanings of input and output that give the total together, where it decides neither alone
 
 
 def default_of(styles: frozenset[str], provider: str, disjoint: bool | None) -> Default:
@@ -124,7 +129,8 @@ def weigh(f: Figures, documented: bool) -> Weighed:
     if not of_output.by:
         fitting = [o for i, o in pairs if not of_input.meaning or prompt(f, i) == prompt(f, of_input.meaning)]
         of_output = _agreed(of_output, fitting, {o: answer(f, o) for o in outputs})
-    return Weighed(_exceeding(of_input, exceeds, named), of_output)
+    joint = () if of_input.by or of_output.by else tuple(pairs)
+    return Weighed(_exceeding(of_input, exceeds, named), of_output, pairs=joint)
 
 
 def _possible(f: Figures, exceeds: bool) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from traces.intake.ingest import ingest
@@ -119,6 +119,11 @@ def read(rows: list[dict[str, Any]], as_csv: bool) -> tuple[pl.DataFrame, dict[s
 
 @settings(deadline=None, max_examples=150)
 @given(writers, calls)
+@example(
+    Writer("excludes read", False, True, NAMES[0], "response"),
+    [Call(1, 0, 0, 1, 1), Call(1, 0, 1, 1, 0), Call(1, 1, 0, 1, 1)],
+)  # the third total fits two pairs of meanings; the first decides the output, and so the input of the third
+@example(Writer("excludes", False, True, NAMES[0], "usage"), [Call(1, 1, 0, 1, 1)])  # fits two pairs: says so
 def test_a_hidden_meaning_is_found_or_warned_about(writer: Writer, made: list[Call]) -> None:
     frame, receipt = read([row(writer, at, call) for at, call in enumerate(made)], writer.container == "csv")
     found = frame.select("input_tokens", "output_tokens").rows()
