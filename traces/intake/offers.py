@@ -79,9 +79,12 @@ def counted(records: Iterable[Record], source: Source) -> Iterator[Record]:
         if seen and not seen & 0xFFFF:
             give_back()
         if type(record) is Request:
-            counts = [count for count in _counts_of(record) if count is not None]
-            if counts and max(counts) > MOST_TOKENS:
-                record = Reject(record.ordinal, f"more than {MOST_TOKENS:,} tokens, which no model takes")
-            elif counts and min(counts) < 0:
-                record = Reject(record.ordinal, "a negative number of tokens")
+            a, b, c, d, e, f = _counts_of(record)
+            # the bits of all counts together: below the limit, so is every count; negative, if any of them is
+            if not 0 <= (a or 0) | (b or 0) | (c or 0) | (d or 0) | (e or 0) | (f or 0) < MOST_TOKENS:
+                counts = [count for count in (a, b, c, d, e, f) if count is not None]
+                if max(counts) > MOST_TOKENS:
+                    record = Reject(record.ordinal, f"more than {MOST_TOKENS:,} tokens, which no model takes")
+                elif min(counts) < 0:
+                    record = Reject(record.ordinal, "a negative number of tokens")
         yield record
