@@ -41,8 +41,9 @@ def leftovers(folder: Path) -> list[str]:
     return sorted(p.name for p in folder.iterdir() if p.name.startswith("."))
 
 
-def test_many_ingests_and_readers_of_one_dataset_lose_nothing(tmp_path: Path) -> None:
-    """Four processes that all start the dataset anew and then append to it, and two that open it meanwhile."""
+@pytest.mark.slow
+def test_twenty_processes_on_one_dataset_lose_nothing(tmp_path: Path) -> None:
+    """Ten processes that all start the dataset anew and then append to it, and ten that open it meanwhile."""
     read = """
 import sys, time
 from pathlib import Path
@@ -56,18 +57,18 @@ while time.monotonic() < end and len(seen) < 12:
         assert rows == dataset.manifest["rows"]["requests"] == dataset.read("requests")["request_id"].len()
         assert dataset.read("sessions").height == dataset.manifest["rows"]["sessions"]
         seen.add(rows)
-        if rows == 36:
+        if rows == 60:
             break
 """
     out = tmp_path / "ds"
-    readers = [started(out, code=read) for _ in range(2)]
-    traces = [trace(tmp_path / f"{i}.jsonl", i) for i in range(12)]
-    writers = [started(out, *traces[i::4]) for i in range(4)]
+    readers = [started(out, code=read) for _ in range(10)]
+    traces = [trace(tmp_path / f"{i}.jsonl", i) for i in range(20)]
+    writers = [started(out, *traces[i::10]) for i in range(10)]
     for process in (*writers, *readers):
         _, said = process.communicate(timeout=300)
         assert process.returncode == 0, said
-    assert Dataset(out).read("requests").height == 36
-    ingest([trace(tmp_path / "last.jsonl", 12)], out)  # clears what the readers held before they ended
+    assert Dataset(out).read("requests").height == 60
+    ingest([trace(tmp_path / "last.jsonl", 20)], out)  # clears what the readers held before they ended
     assert len(list(out.glob("tables-*"))) == 1
     assert leftovers(tmp_path) == []
 
