@@ -143,7 +143,7 @@ def _explained(source: Source) -> None:
     st.code(source.command, language="bash", wrap_lines=True)
     if query:
         st.markdown(f"The query `{query.name}` of the catalogue:" if source.computed else "The query that ran:")
-        st.code(query.sql, language="sql", height=260)
+        _query(query.sql)
 
 
 def computing(computed: str, values: dict[str, object] | None = None) -> None:
@@ -158,4 +158,9 @@ def computing(computed: str, values: dict[str, object] | None = None) -> None:
         st.caption("With these settings no query is equivalent.")
     else:
         st.markdown("An equivalent query. It did not run here; tests hold its digits equal to the function's:")
-        st.code(equivalent(computed, **values), language="sql", height=260)
+        _query(equivalent(computed, **values))
+
+
+def _query(sql: str) -> None:
+    """A query; long ones scroll."""
+    st.code(sql, language="sql", height=260 if sql.count("\n") > 9 else "content", wrap_lines=True)

@@ -169,7 +169,7 @@ class Said:
     """What a command says with some options, each combination once."""
 
     def __init__(self, name: str, places: dict[str, str], folder: Path) -> None:
-        self.command, (self.base, self.options) = group.get_command(None, name), COMMANDS[name]  # type: ignore[arg-type]
+        self.command, (self.base, self.options) = group.get_command(None, name), COMMANDS[name]
         self.places, self.folder = {**places, "t": str(folder)}, folder
         self.known: dict[frozenset[str], tuple[int, str]] = {}
 
@@ -190,8 +190,8 @@ class Said:
     def breaks_a_rule(self, names: frozenset[str]) -> bool:
         """Whether the command refuses these options before it does anything."""
         try:
-            with self.command.make_context("x", self.words(names)[1:]) as context:  # type: ignore[union-attr]
-                check(self.command.rules, context)  # type: ignore[union-attr]
+            with self.command.make_context("x", self.words(names)[1:]) as context:
+                check(self.command.rules, context)
         except click.UsageError:
             return True
         return False
@@ -202,7 +202,7 @@ class Said:
             result = CliRunner().invoke(group, words)
             assert result.exit_code in (0, 1, 2), (words, result.output)
             assert "unexpected" not in result.stderr, (words, result.stderr)
-            self.known[names] = result.exit_code, result.stdout + result.stderr + "".join(map(told, self.made()))
+            self.known[names] = result.exit_code, result.stdout + result.stderr + "".join(map(written, self.made()))
             for path in self.folder.iterdir():
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         return self.known[names]
@@ -216,7 +216,7 @@ class Said:
         return [] if found[0] == 2 else [name for name in names if self(names - {name}) == found]
 
 
-def told(path: Path) -> str:
+def written(path: Path) -> str:
     """What a written file says; of private ones and of archives the name."""
     if path.suffix == ".parquet" and "private" not in path.parts:
         return str(pl.read_parquet(path).to_dicts())
@@ -255,9 +255,9 @@ AT_ONCE = 5
 def test_every_option_of_the_commands_is_tried() -> None:
     free = {"json", "debug", "help", "h", "workers", "executor", "timezone", "output", "no-wait"}
     shared = set(QUESTION)  # `report` tries all pairs of them
-    assert set(COMMANDS) == set(group.list_commands(None))  # type: ignore[arg-type]
+    assert set(COMMANDS) == set(group.list_commands(None))
     for name, (base, options) in COMMANDS.items():
-        known = {o.lstrip("-") for p in group.get_command(None, name).params for o in p.opts if o.startswith("--")}  # type: ignore[arg-type, union-attr]
+        known = {o.lstrip("-") for p in group.get_command(None, name).params for o in p.opts if o.startswith("--")}
         named = {word.lstrip("-") for word in base.split() if word.startswith("--")}
         assert known - free - named - shared == set(options) - free - named - shared, name
 

@@ -40,19 +40,19 @@ def expected(
         flying = [] if computed is None else [o for o in order[:place] if computed[o] > arrival[row]]
         running = max((naive.lcp(prompts[o] or "", prompt) // block for o in flying), default=0)
         cached = stack if capacity is None else stack[max(0, len(stack) - capacity) :]
-        told = dict.fromkeys(("hit", "in_flight", "ttl", "capacity"), 0)
+        causes = dict.fromkeys(("hit", "in_flight", "ttl", "capacity"), 0)
         for i, b in enumerate(naive.blocks_of(prompt, block)[: match // block]):
             fresh = b in touched and (ttl is None or arrival[row] - touched[b] <= ttl)
             if fresh and b in cached:
-                told["hit"] += block
+                causes["hit"] += block
             elif i < running:
-                told["in_flight"] += block
+                causes["in_flight"] += block
             else:
-                told["capacity" if fresh else "ttl"] += block
-        told["block_rounding"] = match % block
-        told["rewritten"] = max(0, rewritten_end[row] - match)
-        told["first_seen"] = len(prompt) - match - told["rewritten"]
-        found[row] = told
+                causes["capacity" if fresh else "ttl"] += block
+        causes["block_rounding"] = match % block
+        causes["rewritten"] = max(0, rewritten_end[row] - match)
+        causes["first_seen"] = len(prompt) - match - causes["rewritten"]
+        found[row] = causes
         if computed is None:
             for b in reversed(naive.blocks_of(prompt, block)):
                 stack = [s for s in stack if s != b] + [b]

@@ -76,7 +76,7 @@ def ingest(
 def _ingest(inputs: list[str], path: Path | None, reading: _Ingest) -> dict[str, Any]:
     """Open the dataset among the inputs as it is, then read the others into it."""
     datasets, others = datasets_among(inputs)
-    receipt = adopt(datasets, path, reading.tally) if datasets else None
+    receipt = adopt(datasets, path, reading.tally, reading.options) if datasets else None
     if others or not datasets:
         return reading.run(others, path)
     if receipt is None:
@@ -171,11 +171,15 @@ class _Ingest:
         tables = finished.tables
         usage = self.builder.findings(self.old_inputs)
         receipt = self.tally.receipt(tables, self.builder.first_new_row, self.options, self.path, usage)
+        new_inputs = len(self.builder.inputs) > self.old_inputs
+        if self.options.keep_excerpts and not (new_inputs and self.builder.excerpts):
+            why = "no two prompts with known text differ" if new_inputs else "no input is new"
+            receipt["warnings"].append(f"no changed text was stored: {why}")
         if self.path is not None:
             nothing_new = not receipt["requests"] and not receipt["records"]["duplicate"] and not self.tally.repeats
             if tables["requests"].is_empty() or nothing_new:
                 raise NothingUsable(receipt)
-            if len(self.builder.inputs) > self.old_inputs:
+            if new_inputs:
                 finished.private["receipt.json"] = receipt
                 write_generation(self.path, tables, self._manifest(finished, receipt), finished.private)
             remove(partial_of(self.path))

@@ -54,7 +54,7 @@ def _is_working(name: str) -> bool:
     return any(_WORKING.fullmatch(part) for part in name.split("/"))
 
 
-def adopt(datasets: list[Path], path: Path | None, tally: Tally) -> dict[str, Any] | None:
+def adopt(datasets: list[Path], path: Path | None, tally: Tally, options: Options) -> dict[str, Any] | None:
     """Make the dataset among the inputs the one at `path`, and return its receipt.
 
     Where there is a dataset at `path`, or several are given, they are counted in `tally` and None is returned.
@@ -63,6 +63,7 @@ def adopt(datasets: list[Path], path: Path | None, tally: Tally) -> dict[str, An
         datasets: folders and bundles of datasets.
         path: the dataset that is written; None only checks.
         tally: counts what is not read.
+        options: how inputs are read; a dataset takes none of them.
 
     Raises:
         NotADataset: if a dataset cannot be opened.
@@ -80,6 +81,8 @@ def adopt(datasets: list[Path], path: Path | None, tally: Tally) -> dict[str, An
         tokenizers = dataset.manifest["tokenizers"]
         receipt = tally.receipt(tables, 0, Options(tokenizer=tokenizers[0]) if tokenizers else Options(), path)
         receipt["warnings"].insert(0, f"{dataset.name} is a dataset: it was opened as it is")
+        if options._replace(limits=Options().limits) != Options():
+            receipt["warnings"].append("the options for reading were not used: a dataset is not read again")
         if path is not None:
             dropped = ("schema_version", "tool", "tool_version", "bundle", "resume")
             manifest = {key: value for key, value in dataset.manifest.items() if key not in dropped}

@@ -50,7 +50,7 @@ class Budget:
 
     def kept(self, stream: IO[bytes]) -> IO[bytes]:
         """What a stream holds, in a temporary file that all nested zips share."""
-        if self._spool is None:
+        if self._spool is None:  # closed with the last zip that is read from it
             self._spool = cast(IO[bytes], tempfile.SpooledTemporaryFile(max_size=CHUNK_BYTES))  # noqa: SIM115
         start = self._spool.seek(0, 2)
         shutil.copyfileobj(stream, self._spool, CHUNK_BYTES)

@@ -147,7 +147,7 @@ class _Cutter:
         """Yield the records as they are, those that are damaged or cut off too."""
         while True:
             skip = _SKIP if self._start < 0 else _SKIP_INSIDE
-            self._at = skip.match(self._buffer, self._at).end()  # type: ignore[union-attr]  # it can match nothing
+            self._at = self._after(skip)
             if self._at == len(self._buffer) or self._buffer[self._at] == _QUOTE:  # a string that is not all here
                 if self._read_on():
                     continue
@@ -169,15 +169,20 @@ class _Cutter:
         if self._depth == self._level and self._in_list and self._start < 0:
             yield from self._loose(self._at)
             self._start = self._at
-        opened = len(_OPENING.match(self._buffer, self._at)[0]) if self._start >= 0 else 1  # type: ignore[index]
+        opened = self._after(_OPENING) - self._at if self._start >= 0 else 1
         self._depth += opened
         self._at += opened
         if self._depth == self._level:
             self._gap = self._at
 
+    def _after(self, pattern: re.Pattern[bytes]) -> int:
+        """Where a match of the pattern ends that begins at this place; this place where there is none."""
+        match = pattern.match(self._buffer, self._at)
+        return match.end() if match else self._at
+
     def _close(self) -> Iterator[bytes | None]:
         yield from self._loose(self._at)
-        closed = len(_CLOSING.match(self._buffer, self._at)[0])  # type: ignore[index]  # one is here
+        closed = self._after(_CLOSING) - self._at
         if self._depth:  # at most to where a record ends; those that close nothing are passed over
             closed = min(closed, max(1, self._depth - self._level))
         self._depth = max(0, self._depth - closed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import io
+import itertools
 import lzma
 import struct
 import zipfile
@@ -13,7 +14,7 @@ from typing import IO, Any, NamedTuple, Protocol, cast
 
 import zstandard
 
-from traces.source.limits import Limits, Meter
+from traces.source.limits import MAX_NESTING, Limits, Meter
 from traces.source.streams import Rest, Slice, first_bytes
 
 _PACKED_BYTES = 1 << 16
@@ -147,11 +148,18 @@ class Unpacked(io.RawIOBase):
         limits: Limits,
         damaged: Callable[[Damage], None],
         checksum: tuple[int, int] | None = None,
+        around: Unpacked | None = None,
     ) -> None:
+        """`around`: the stream that this one is packed in again; their sizes count as one packing."""
         self._raw, self._name, self._codec, self._damaged = raw, name, codec, damaged
         self._checksum = checksum
         self._packed, self._waiting, self._ended = b"", memoryview(b""), False
-        self._meter, self._crc = Meter(limits), 0
+        self._meter, self._crc, self._around = Meter(limits), 0, around
+
+    @property
+    def packed(self) -> int:
+        """Bytes of the file that were read so far."""
+        return self._meter.packed
 
     def readable(self) -> bool:
         """Always."""
@@ -172,7 +180,7 @@ class Unpacked(io.RawIOBase):
                 self._packed = self._raw.read(_PACKED_BYTES)
             except (OSError, ValueError) as error:
                 return self._end(f"cannot be read on ({type(error).__name__})")
-            self._meter.packed += len(self._packed)
+            self._meter.packed = self._around.packed if self._around else self._meter.packed + len(self._packed)
             if not self._packed:
                 return self._end(self._complaint())
         try:
@@ -232,12 +240,20 @@ class Entry:
 
 
 def unpacked(raw: IO[bytes], limits: Limits, damaged: Callable[[Damage], None]) -> IO[bytes]:
-    """`raw` decompressed by what its first bytes are: gzip, zstd, bzip2, xz, or as it is."""
-    start = first_bytes(raw, 6)
-    stream = cast(IO[bytes], Rest(start, raw))
-    for magic, name, codec in _MAGIC:
-        if start.startswith(magic):
-            return cast(IO[bytes], Unpacked(stream, f"the {name} stream", codec(), limits, damaged))
+    """`raw` decompressed by what its first bytes are: gzip, zstd, bzip2, xz, also within one another; or as it is."""
+    stream, around = raw, None
+    for times in itertools.count():
+        start = first_bytes(stream, 6)
+        stream = cast(IO[bytes], Rest(start, stream))
+        found = next(((name, codec) for magic, name, codec in _MAGIC if start.startswith(magic)), None)
+        if found is None:
+            break
+        name, codec = found
+        if times > MAX_NESTING:
+            damaged(Damage(f"the {name} stream is packed more than {times} times over", "0 bytes"))
+            break
+        around = Unpacked(stream, f"the {name} stream", codec(), limits, damaged, around=around)
+        stream = cast(IO[bytes], around)
     return stream
 
 

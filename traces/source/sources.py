@@ -20,13 +20,14 @@ from traces.source.json_values import TooLarge, parse_json
 from traces.source.limits import CHUNK_BYTES, HEAD_BYTES, LINE_BUFFER_BYTES, Limits
 from traces.source.packed import Damage, Entry, is_packed, unpacked
 from traces.source.parquet import Row, parquet_lines, parquet_rows
-from traces.source.streams import Hashed, as_utf8, read_exactly
+from traces.source.streams import Hashed, as_utf8, digest_of, read_exactly
 
 __all__ = ["Head", "Source", "TooLarge", "parse_json"]
 
 HEARD_EVERY_BYTES = 4 << 20
 _BLANK_LINES = 64
 """After so many blank lines in a row, the next are passed over at once."""
+_MARKED = "an input in {} was read, as its byte order mark says"
 _BLANK = re.compile(rb"[ \t\r\n]*+")
 
 
@@ -51,11 +52,9 @@ class Source:
         self._path, self._entry, self._spooled = path, entry, spooled
         self._group: Mapping[str, Source] = {}
         self._claims: set[str] = set()
-        self._hash: str | None = None
-        self._content_bytes = 0
+        self._content: tuple[str, int] | None = None  # digest and size, once it was read
         self._scratch: Path | None = None
-        self.bytes_read = 0
-        self.in_hand = 0  # number of the line that was handed out last
+        self.bytes_read = self.in_hand = 0  # in_hand: number of the line that was handed out last
         self.left_out: set[int] = set()  # lines that the reader failed on, which are not handed out again
         self.heard: Callable[[], None] | None = None  # called now and then while lines are read
         self.damage: Damage | None = None  # why a packed stream ended early
@@ -74,44 +73,36 @@ class Source:
 
     def _hashed(self, digest: str, size: int) -> None:
         if not self.wal:
-            self._hash, self._content_bytes = digest, size
+            self._content = digest, size
 
     def _damaged(self, damage: Damage) -> None:
         self.damage = self.damage or damage
 
-    def _marked(self, encoding: str) -> None:
-        self.remarks.add(f"an input in {encoding} was read, as its byte order mark says")
-
     def open(self) -> IO[bytes]:
         """A stream of the content: unpacked by what its first bytes are, and text in UTF-8 without its mark."""
         content = self._plain()
-        return content if self._hash is not None else cast(IO[bytes], Hashed(content, self._hashed))
+        return content if self._content is not None else cast(IO[bytes], Hashed(content, self._hashed))
 
     def _plain(self) -> IO[bytes]:
-        return as_utf8(unpacked(self._raw(), self.limits, self._damaged), self._marked)
+        content = unpacked(self._raw(), self.limits, self._damaged)
+        return as_utf8(content, lambda encoding: self.remarks.add(_MARKED.format(encoding)))
 
     def digest(self) -> bytes:
         """A fast 128-bit digest of the content, unpacked and in UTF-8 (to be keyed before it is kept anywhere).
 
         Whoever reads the content to its end has taken it; else it costs a pass of its own.
         """
-        if self._hash is None:
-            state, size = xxhash.xxh3_128(), 0
-            for part in (self, self.wal):
-                if part is not None:
-                    with part._plain() as content:
-                        while chunk := content.read(CHUNK_BYTES):
-                            state.update(chunk)
-                            size += len(chunk)
-            self._hash, self._content_bytes = state.hexdigest(), size
-        return bytes.fromhex(self._hash)
+        return bytes.fromhex(self._measured()[0])
 
     @property
     def content_bytes(self) -> int:
         """Bytes of the content, unpacked and in UTF-8."""
-        if self._hash is None:
-            self.digest()
-        return self._content_bytes
+        return self._measured()[1]
+
+    def _measured(self) -> tuple[str, int]:
+        if self._content is None:
+            self._content = digest_of(part._plain() for part in (self, self.wal) if part is not None)
+        return self._content
 
     def digests_at(self, sizes: Iterable[int]) -> dict[int, bytes]:
         """Size -> the digest of that many first bytes of the content, for those of `sizes` that it has."""
@@ -141,18 +132,29 @@ class Source:
         with self.open() as stream:
             return read_exactly(stream, HEAD_BYTES)
 
+    @cached_property
+    def opening(self) -> bytes:
+        """The first bytes from the first that is not blank, held like `start`."""
+        if len(self.start) < HEAD_BYTES or not self.start.isspace():
+            return self.start
+        with self.open() as stream:
+            while (chunk := stream.read(CHUNK_BYTES)).isspace():
+                pass
+            return (chunk.lstrip() + read_exactly(stream, HEAD_BYTES))[:HEAD_BYTES]
+
     def let_go(self) -> None:
         """Hold the first bytes no longer: there may be many files."""
-        self.__dict__.pop("start", None)
+        for name in ("start", "opening"):
+            self.__dict__.pop(name, None)
 
     def head(self) -> Head:
         """The first bytes and records, for recognising the format."""
-        return Head(self, self.start, self.shape)
+        return Head(self, self.opening, self.shape)
 
     @cached_property
     def shape(self) -> Shape:
         """How the file arranges its records."""
-        return shape_of(self.start)
+        return shape_of(self.opening)
 
     def document(self, limit: int = limits.MAX_DOCUMENT_BYTES) -> bytes:
         """The whole content.
@@ -174,8 +176,7 @@ class Source:
         A line over `MAX_LINE_BYTES` is None. Long runs of blank lines are passed over. The number is
         the line's or, in an array, a page, documents and Parquet, the record's.
         """
-        kinds = {"text": self._text_lines, "parquet": self._parquet_lines}
-        lines = kinds.get(self.shape.kind, self._values)()
+        lines = {"text": self._text_lines, "parquet": self._parquet_lines}.get(self.shape.kind, self._values)()
         self.let_go()
         return (line for line in lines if line[0] not in self.left_out) if self.left_out else lines
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import IO, Any, cast
 
 import xxhash
@@ -41,6 +41,17 @@ class Hashed(io.RawIOBase):
         """Close what it reads from."""
         self._inner.close()
         super().close()
+
+
+def digest_of(streams: Iterable[IO[bytes]]) -> tuple[str, int]:
+    """(digest in hex, bytes) of streams, one after the other, as `Hashed` reports of one. Closes them."""
+    state, size = xxhash.xxh3_128(), 0
+    for stream in streams:
+        with stream:
+            while chunk := stream.read(CHUNK_BYTES):
+                state.update(chunk)
+                size += len(chunk)
+    return state.hexdigest(), size
 
 
 def as_utf8(raw: IO[bytes], marked: Callable[[str], None]) -> IO[bytes]:

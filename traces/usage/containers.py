@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from traces.source.sources import parse_json
+from traces.usage.name_cache import by_names
 from traces.usage.names import figure, plan_of, words
 
 OBJECTS = (
@@ -30,7 +30,7 @@ _UNITS = {"token", "tokens", "isl", "osl", "length", "len"}
 _ALONE = {"input", "output", "cached", "reasoning", "thoughts"}
 
 
-@functools.lru_cache(4096)
+@by_names(4096)
 def is_count(name: str) -> bool:
     """Whether a column is surely a number of tokens of a call, by its name."""
     kind, said = figure((name,)), {*words(name)}
@@ -58,7 +58,7 @@ class _Places(NamedTuple):
     inside: tuple[str, ...]
 
 
-@functools.lru_cache(2048)
+@by_names(2048)
 def _places(names: tuple[str, ...]) -> _Places:
     known = {*names}
     counts = tuple(name for name in names if isinstance(name, str) and is_count(name))

@@ -7,7 +7,6 @@ differs from what was assumed for an object, the source is read again with the d
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +16,7 @@ from traces.usage import meaning as m
 from traces.usage.counts import MAX_TOKENS, Usage
 from traces.usage.findings import ODD
 from traces.usage.groups import EVERY, Decision, Group, Votes, decision
+from traces.usage.name_cache import by_names
 from traces.usage.names import CONVENTION, GENERIC, Figures, figures
 
 _SAID = {
@@ -49,7 +49,7 @@ _ANTHROPIC = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_t
 _NOT_COUNTED = {"cache_creation", "service_tier", "server_tool_use", "iterations", "inference_geo", "speed"}
 
 
-@functools.lru_cache(256)
+@by_names(256)
 def _is_plain(names: tuple[str, ...]) -> bool:
     return {*names} <= {*_ANTHROPIC, *_NOT_COUNTED}
 

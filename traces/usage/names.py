@@ -6,12 +6,12 @@ same words) and the words decide. A nested object lends its name to the names in
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from traces.usage.counts import MAX_TOKENS, count
+from traces.usage.name_cache import by_names
 
 FIGURES = ("input", "fresh", "whole", "more_input", "tools", "read", "written", "split", "output", "more_output",
            "reasoning", "total")  # fmt: skip
@@ -63,7 +63,7 @@ _LETTERS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+[a-z]?")
 _PREFIX = re.compile(r"^(gen_ai\.usage\.|llm\.token_count\.|llm\.usage\.|usage[._]|metrics[._])")
 
 
-@functools.lru_cache(4096)
+@by_names(4096)
 def words(name: str) -> tuple[str, ...]:
     """The words of a name in lower case; words that are written as one (`inputtokens`) are taken apart."""
     text = re.sub(r"(?i)(?<![a-z])w[/_ ]?o(?![a-z])", " without ", _PREFIX.sub("", name))
@@ -75,7 +75,7 @@ def words(name: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-@functools.lru_cache(4096)
+@by_names(4096)
 def figure(path: tuple[str, ...]) -> str | None:
     """Which of `FIGURES` a name is (with the names of the objects around it in front); None: no number of tokens."""
     inner, outer = {*words(path[-1])}, {word for name in path[:-1] for word in words(name)}
@@ -156,7 +156,7 @@ def figures(usage: Mapping[str, Any]) -> tuple[Figures, _Plan]:
     return Figures(**values, second_input=second), plan
 
 
-@functools.lru_cache(2048)
+@by_names(2048)
 def _plan(shape: tuple[tuple[str, tuple[str, ...]], ...]) -> _Plan:
     places = tuple((kind, path) for path in _paths(shape) if (kind := figure(path)) is not None)
     names = {name for name, _ in shape} | {f"{name}.{inner}" for name, inside in shape for inner in inside}

@@ -102,35 +102,34 @@ def _unlink(table: Ints, segment: int) -> None:
 
 
 @njit(cache=True)
+def _join(table: Ints, copies: Ints, atom: int, older: int, newer: int) -> None:
+    """Make two segments neighbours on an atom's list; -1 is the end of the list on that side."""
+    if older < 0:
+        copies[atom, 0] = newer
+    else:
+        table[older, _NEWER] = newer
+    if newer < 0:
+        copies[atom, 1] = older
+    else:
+        table[newer, _OLDER] = older
+
+
+@njit(cache=True)
 def _hash(table: Ints, copies: Ints, segment: int, older: int) -> None:
     """Enter a segment on its atom's list (oldest first) after `older`. `copies` per atom: oldest, newest, count."""
     atom = table[segment, _ATOM]
     newer = copies[atom, 0] if older < 0 else table[older, _NEWER]
-    table[segment, _OLDER], table[segment, _NEWER] = older, newer
-    if older < 0:
-        copies[atom, 0] = segment
-    else:
-        table[older, _NEWER] = segment
-    if newer < 0:
-        copies[atom, 1] = segment
-    else:
-        table[newer, _OLDER] = segment
+    _join(table, copies, atom, older, segment)
+    _join(table, copies, atom, segment, newer)
     copies[atom, 2] += 1
 
 
 @njit(cache=True)
 def _release(table: Ints, free: Ints, copies: Ints, segment: int) -> None:
     """Give up a segment that is in no queue: take it off its atom's list and free its row."""
-    atom, older, newer = table[segment, _ATOM], table[segment, _OLDER], table[segment, _NEWER]
+    atom = table[segment, _ATOM]
     if atom >= 0:
-        if older < 0:
-            copies[atom, 0] = newer
-        else:
-            table[older, _NEWER] = newer
-        if newer < 0:
-            copies[atom, 1] = older
-        else:
-            table[newer, _OLDER] = older
+        _join(table, copies, atom, table[segment, _OLDER], table[segment, _NEWER])
         copies[atom, 2] -= 1
     free[free[0] + 1] = segment
     free[0] += 1

@@ -26,7 +26,12 @@ from tests.places import ROOT
 from traces.intake.ingest import Options, ingest
 
 BLOCK = 16
-QUESTION = Question(BLOCK)
+QUESTIONS = (
+    Question(BLOCK),
+    Question(BLOCK, window="last:0.5"),
+    Question(BLOCK, where=(("session", "0"), ("session", "1"))),
+    Question(BLOCK, window="from:20,to:140", where=(("session", "0"), ("session", "1"))),
+)
 AXES = ("all", "transition", "session")
 CACHES = [Cache(), Cache(capacity_tokens=9 * BLOCK), Cache(ttl_s=40.0), Cache(capacity_tokens=20 * BLOCK, ttl_s=90.0)]
 
@@ -59,6 +64,12 @@ def made(folder: Path, reads: bool) -> Warehouse:
     return open_dataset(folder / "ds")
 
 
+@pytest.fixture(autouse=True)
+def short_caps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The prompts here are short, so the context caps are too."""
+    monkeypatch.setattr("analysis.why.edited.what_ifs.CAPS", (40, 64, 100, 128, 1_000_000))
+
+
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     return made(tmp_path_factory.mktemp("computed"), reads=False)
@@ -68,43 +79,43 @@ def plain(rows: list[dict[str, Any]], names: list[str]) -> list[list[Any]]:
     return [[row[name] for name in names] for row in rows]
 
 
-def same(warehouse: Warehouse, figure: str, rows: list[dict[str, Any]], **values: object) -> None:
+def same(warehouse: Warehouse, asked: Question, figure: str, rows: list[dict[str, Any]], **values: object) -> None:
     """Every column that the equivalent query has is the same in `rows`."""
-    got = warehouse.sql(equivalent(figure, **values), QUESTION)
+    got = warehouse.sql(equivalent(figure, **values), asked)
     assert got.height
     assert got.rows() == [tuple(row) for row in plain(rows, got.columns)]
 
 
-def ceiling(w: Warehouse) -> None:
-    same(w, "ceiling", w.query("hit_rate", QUESTION).to_dicts())
+def ceiling(w: Warehouse, asked: Question) -> None:
+    same(w, asked, "ceiling", w.query("hit_rate", asked).to_dicts())
 
 
-def capacity(w: Warehouse) -> None:
+def capacity(w: Warehouse, asked: Question) -> None:
     for axis in AXES:
         sizes = [1, 3, 9, 20, 1000]
-        same(w, "capacity", curve(w, QUESTION, axis, sizes).to_dicts(), axis=axis, capacities=sizes)
+        same(w, asked, "capacity", curve(w, asked, axis, sizes).to_dicts(), axis=axis, capacities=sizes)
 
 
-def ttl(w: Warehouse) -> None:
+def ttl(w: Warehouse, asked: Question) -> None:
     for axis in AXES:
         ttls = [1.0, 31.0, 40.0, 1e6]
-        same(w, "ttl", curve(w, QUESTION, axis, ttl_s=ttls).to_dicts(), axis=axis, ttls=ttls)
+        same(w, asked, "ttl", curve(w, asked, axis, ttl_s=ttls).to_dicts(), axis=axis, ttls=ttls)
 
 
-def tiers(w: Warehouse) -> None:
+def tiers(w: Warehouse, asked: Question) -> None:
     for axis in AXES:
         sizes = [5, 11]
-        same(w, "tiers", curve(w, QUESTION, axis, tiers_blocks=sizes).to_dicts(), axis=axis, capacities=sizes)
+        same(w, asked, "tiers", curve(w, asked, axis, tiers_blocks=sizes).to_dicts(), axis=axis, capacities=sizes)
 
 
-def ages(w: Warehouse) -> None:
-    frame = eviction_age(w, QUESTION, (3 * BLOCK, 9 * BLOCK, 20 * BLOCK))
+def ages(w: Warehouse, asked: Question) -> None:
+    frame = eviction_age(w, asked, (3 * BLOCK, 9 * BLOCK, 20 * BLOCK))
     assert frame.height == 3
     for row in frame.to_dicts():
         shown = [
             {"evicted_tokens": row["evicted_tokens"], "age_s": row[f"age_s_{name}"]} for name in ("p10", "p50", "p90")
         ]
-        same(w, "eviction_age", shown, capacity=row["capacity_blocks"])
+        same(w, asked, "eviction_age", shown, capacity=row["capacity_blocks"])
 
 
 def of_cache(cache: Cache, axis: str = "all") -> dict[str, object]:
@@ -112,48 +123,55 @@ def of_cache(cache: Cache, axis: str = "all") -> dict[str, object]:
     return {"axis": axis, "capacity": None if size is None else size // BLOCK, "ttl_s": cache.ttl_s}
 
 
-def causes(w: Warehouse) -> None:
+def causes(w: Warehouse, asked: Question) -> None:
     for cache in CACHES:
         for axis in AXES:
-            rows = by_group(w, QUESTION, misses(w, QUESTION, cache), axis)
-            same(w, "causes", rows, **of_cache(cache, axis))
+            rows = by_group(w, asked, misses(w, asked, cache), axis)
+            same(w, asked, "causes", rows, **of_cache(cache, axis))
 
 
-def requests(w: Warehouse) -> None:
+def requests(w: Warehouse, asked: Question) -> None:
     for cache in CACHES:
-        rows = request_misses(w, QUESTION, misses(w, QUESTION, cache)).to_dicts()
-        same(w, "requests", rows, **of_cache(cache))
+        rows = request_misses(w, asked, misses(w, asked, cache)).to_dicts()
+        same(w, asked, "requests", rows, **of_cache(cache))
 
 
-def sessions(w: Warehouse) -> None:
+def sessions(w: Warehouse, asked: Question) -> None:
     for cache in CACHES:
-        losses = request_losses(w, QUESTION, misses(w, QUESTION, cache))
-        same(w, "sessions", session_losses(w, QUESTION, losses).to_dicts(), **of_cache(cache))
+        losses = request_losses(w, asked, misses(w, asked, cache))
+        same(w, asked, "sessions", session_losses(w, asked, losses).to_dicts(), **of_cache(cache))
 
 
-def what_ifs(w: Warehouse) -> None:
-    frame = what_if_table(w, QUESTION, misses(w, QUESTION))
-    rows = sorted((row for row in frame.to_dicts() if row["what_if"] == "block_size"), key=lambda row: row["value"])
-    assert len(rows) > 5
-    same(w, "what_ifs", rows, block_sizes=[int(row["value"]) for row in rows], caps="[]::BIGINT[]")
+def what_ifs(w: Warehouse, asked: Question) -> None:
+    frame = what_if_table(w, asked, misses(w, asked))
+    rows = [row for row in frame.to_dicts() if row["what_if"] in ("block_size", "context_cap")]
+    rows.sort(key=lambda row: (row["what_if"], row["value"]))
+    sizes, caps = (
+        [int(row["value"]) for row in rows if row["what_if"] == what] for what in ("block_size", "context_cap")
+    )
+    assert len(sizes) > 5
+    assert len(caps) > 2
+    same(w, asked, "what_ifs", rows, block_sizes=sizes, caps=caps)
 
 
-OF_FIGURE: dict[str, Callable[[Warehouse], None]] = {
+OF_FIGURE: dict[str, Callable[[Warehouse, Question], None]] = {
     "ceiling": ceiling, "capacity": capacity, "ttl": ttl, "tiers": tiers, "eviction_age": ages, "causes": causes,
     "requests": requests, "sessions": sessions, "what_ifs": what_ifs,
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("asked", QUESTIONS, ids=["all", "window", "filter", "both"])
 @pytest.mark.parametrize("figure", OF_FIGURE)
-def test_the_equivalent_query_gives_the_same_digits(warehouse: Warehouse, figure: str) -> None:
-    OF_FIGURE[figure](warehouse)
+def test_the_equivalent_query_gives_the_same_digits(warehouse: Warehouse, figure: str, asked: Question) -> None:
+    OF_FIGURE[figure](warehouse, asked)
 
 
-def test_reported_reads_against_what_is_shared(tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", QUESTIONS[:3], ids=["all", "window", "filter"])
+def test_reported_reads_against_what_is_shared(tmp_path: Path, asked: Question) -> None:
     w = made(tmp_path, reads=True)
     for axis in ("all", "model"):
-        rows = sorted(provider_gap(w, QUESTION, misses(w, QUESTION), axis), key=lambda row: str(row["group"]))
-        same(w, "reported", rows, axis=axis)
+        rows = sorted(provider_gap(w, asked, misses(w, asked), axis), key=lambda row: str(row["group"]))
+        same(w, asked, "reported", rows, axis=axis)
 
 
 def test_every_equivalent_query_is_compared() -> None:

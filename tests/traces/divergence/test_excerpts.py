@@ -12,6 +12,8 @@ from traces.dataset.bundle import bundle
 from traces.dataset.layout import Dataset
 from traces.intake.ingest import Options, ingest
 
+ESTIMATED = "lengths counted with bytes are estimates where the model's own tokenizer differs"
+
 
 def _rows(folder: Path, name: str, session: str, times: list[str]) -> str:
     head = "You are a careful assistant that answers in few words. " * 4
@@ -49,3 +51,19 @@ def test_excerpts_hold_what_changed_and_stay_in_private(tmp_path: Path, tokenize
 def test_nothing_is_stored_unless_asked(tmp_path: Path) -> None:
     ingest([_rows(tmp_path, "a.jsonl", "one", ["10:15:33", "11:47:20"])], tmp_path / "ds", Options(tokenizer="bytes"))
     assert not Dataset(tmp_path / "ds").private_file("excerpts.parquet").exists()
+
+
+def test_the_receipt_says_where_nothing_could_be_stored(tmp_path: Path) -> None:
+    keep = Options(tokenizer="bytes", keep_excerpts=True)
+    text = _rows(tmp_path, "a.jsonl", "one", ["10:15:33", "11:47:20"])
+    assert ingest([text], tmp_path / "ds", keep)["warnings"] == [ESTIMATED]
+    assert "no changed text was stored: no input is new" in ingest([text], tmp_path / "ds", keep)["warnings"]
+    row = {"timestamp": 1, "input_length": 512, "output_length": 1, "hash_ids": [1]}
+    (tmp_path / "hashes.jsonl").write_text(json.dumps(row))
+    said = ingest([str(tmp_path / "hashes.jsonl")], tmp_path / "hashes", Options(keep_excerpts=True))["warnings"]
+    assert "no changed text was stored: no two prompts with known text differ" in said
+    # a dataset is opened as it is, so options for reading mean nothing to it
+    said = ingest([str(tmp_path / "ds")], tmp_path / "copy", keep)["warnings"]
+    assert "the options for reading were not used: a dataset is not read again" in said
+    plainly = ingest([str(tmp_path / "ds")], tmp_path / "second copy", Options())["warnings"]
+    assert not any("not used" in one for one in plainly)

@@ -175,11 +175,10 @@ def pretty(sample: Path, work: Path, dataset: Path) -> None:
 
 
 def packed(sample: Path, work: Path, dataset: Path) -> None:
-    """Each file packed by zstd, under its name, unless it is packed."""
+    """Each file packed by zstd, under its name, those that are packed too."""
     folder = copied(sample, work / "packed")
     for path in files_of(folder):
-        if path.suffix != ".gz":
-            path.write_bytes(zstandard.ZstdCompressor().compress(path.read_bytes()))
+        path.write_bytes(zstandard.ZstdCompressor().compress(path.read_bytes()))
     read(folder, dataset)
 
 

@@ -56,6 +56,8 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {
     "a.jsonl.zst": zstandard.ZstdCompressor().compress,
     "a.jsonl.bz2": bz2.compress,
     "a.jsonl.xz": lzma.compress,
+    "a.jsonl.gz.gz": lambda data: gzip.compress(gzip.compress(data)),
+    "a.jsonl.gz.zst": lambda data: zstandard.ZstdCompressor().compress(gzip.compress(data)),
     "a.zip": lambda data: zipped({"a.jsonl": data}),
     "nested.zip": lambda data: zipped({"b.zip": zipped({"a.jsonl": data})}),
     "a.parquet": _parquet,
@@ -76,16 +78,16 @@ def _receipt(path: Path, options: Options) -> dict[str, Any]:
 
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("name", PACKED)
-def test_a_limit_is_told_and_what_came_before_is_used(
+def test_a_limit_is_named_and_what_came_before_is_used(
     name: str, limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "RATIO_FROM_BYTES", SMALL)
     path = tmp_path / name
     path.write_bytes(PACKED[name](ROWS + FILLER * 100_000))
     receipt = _receipt(path, Options(limits=LIMITS[limit]))
-    told = [one for one in receipt["rejects"] if limit in one["reason"]]
-    assert told, receipt["rejects"]
-    assert told[0]["file"].startswith(name)
+    limited = [one for one in receipt["rejects"] if limit in one["reason"]]
+    assert limited, receipt["rejects"]
+    assert limited[0]["file"].startswith(name)
     refused_whole = name.endswith(".zip") or (name == "a.parquet" and "longer" in limit)
     assert receipt["requests"] == (0 if refused_whole else 5)
     counts = dict(receipt["records"])
@@ -107,10 +109,10 @@ def test_a_database_is_read_within_the_same_limits(tmp_path: Path, monkeypatch: 
         base.execute("CREATE TABLE t (a TEXT, b TEXT GENERATED ALWAYS AS (a || a || a || a) VIRTUAL)")
         base.executemany("INSERT INTO t (a) VALUES (?)", [("x" * 1000,)] * 1000)
     base.close()
-    for limit, told in zip((Limits(ratio=3.0), *list(LIMITS.values())[1:]), LIMITS, strict=True):
+    for limit, words in zip((Limits(ratio=3.0), *list(LIMITS.values())[1:]), LIMITS, strict=True):
         with Database(Source("a.db", path, limits=limit)) as database:
             rows = database.rows("t")
-            with pytest.raises(BadDatabase, match=told.split(" (")[0]):
+            with pytest.raises(BadDatabase, match=words.split(" (")[0]):
                 assert sum(1 for _ in rows) < 0
     with Database(Source("a.db", path)) as database:
         assert sum(len(row["b"]) for row in database.rows("t")) == 4_000_000

@@ -36,9 +36,10 @@ def test_prompts_of_hidden_text_part_and_go_on_alike() -> None:
     first = Prompt((head, Piece(2, 100, "user"), tail), completeness="no_head")
     second = Prompt((Piece(3, 200, "user"), tail), Base("r1", False, HUGE), completeness="no_head")
     tables = _tables(_request(1, first, 2 * HUGE + 100), _request(2, second, 2 * HUGE + 200))
-    (told,) = (dict(zip(tables["columns"][0], row, strict=True)) for row in tables["divergences"])
-    assert told["start_token"] == HUGE
-    assert (told["previous_line_tokens"], told["line_tokens"], told["resumed_tokens"]) == (100, 200, HUGE)
+    (divergence,) = (dict(zip(tables["columns"][0], row, strict=True)) for row in tables["divergences"])
+    assert divergence["start_token"] == HUGE
+    lengths = [divergence[name] for name in ("previous_line_tokens", "line_tokens", "resumed_tokens")]
+    assert lengths == [100, 200, HUGE]
 
 
 def test_blocks_without_ids_are_one_run() -> None:

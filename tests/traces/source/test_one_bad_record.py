@@ -31,8 +31,8 @@ def _numbers(text: str) -> Callable[[Any], bytes]:
     mark = "a number that stands here"
 
     def changed(record: Any) -> bytes:
-        is_number = lambda value: isinstance(value, (int, float)) and not isinstance(value, bool)  # noqa: E731
-        found = json.dumps(_everywhere(record, lambda value: mark if is_number(value) else value))
+        numbers = (int, float)
+        found = json.dumps(_everywhere(record, lambda value: mark if type(value) in numbers else value))
         return found.replace(f'"{mark}"', text).encode()
 
     return changed
@@ -85,12 +85,12 @@ def test_the_other_records_are_read(path: Path, tmp_path: Path) -> None:
         (tmp_path / path.name).write_bytes(b"\n".join([*lines[:middle], bad, *lines[middle:]]))
         receipt = _receipt(tmp_path / path.name, name)
         counts = dict(receipt["records"])
-        told = [one["reason"] for one in receipt["rejects"] if one["line"]]
+        reasons = [one["reason"] for one in receipt["rejects"] if one["line"]]
         balanced = counts.pop("read") == sum(counts.values())
         most = (whole["input_tokens"] or 0) + MOST_TOKENS
-        silent = kind in NO_JSON and NO_JSON[kind] in bad and not told
+        silent = kind in NO_JSON and NO_JSON[kind] in bad and not reasons
         if silent or receipt["requests"] < whole["requests"] or not balanced or (receipt["input_tokens"] or 0) > most:
-            lost[kind] = (whole["requests"], receipt["requests"], receipt["input_tokens"], told[:1])
+            lost[kind] = (whole["requests"], receipt["requests"], receipt["input_tokens"], reasons[:1])
     assert lost == {}
 
 

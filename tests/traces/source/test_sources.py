@@ -149,3 +149,25 @@ def test_one_pass_is_enough_for_lines_and_digest(tmp_path: Path, monkeypatch: py
     assert sum(1 for _ in source.lines()) == 50_000
     monkeypatch.setattr(Source, "_raw", None)  # nothing is read again
     assert source.digest() == twice
+
+
+@pytest.mark.parametrize("blank", [b"\n", b" \r\n", b" "], ids=["lines", "lines of spaces", "spaces"])
+@pytest.mark.parametrize("arranged", [ROWS, b"[" + ROWS.replace(b"\n", b",") + b"]"], ids=["lines", "array"])
+def test_blank_space_before_the_content_changes_nothing(tmp_path: Path, blank: bytes, arranged: bytes) -> None:
+    """Also more of it than is looked at to recognise a format."""
+    (tmp_path / "late.jsonl").write_bytes(blank * (100_000 // len(blank)) + arranged)
+    receipt = ingest([str(tmp_path / "late.jsonl")], None)
+    assert (receipt["requests"], receipt["rejects"], receipt["formats"]) == (5, [], {"mooncake": 1})
+
+
+def test_what_is_packed_too_often_says_so(tmp_path: Path) -> None:
+    data = ROWS
+    for times in range(1, 7):
+        data = gzip.compress(data)
+        path = tmp_path / f"{times}.gz"
+        path.write_bytes(data)
+        receipt = ingest([str(path)], None)
+        if times <= 5:
+            assert (receipt["requests"], receipt["rejects"]) == (5, [])
+    assert receipt["requests"] == 0
+    assert "packed more than 5 times over" in receipt["rejects"][0]["reason"]

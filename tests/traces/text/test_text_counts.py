@@ -79,8 +79,8 @@ def test_inputs_read_beside_each_other_are_as_read_alone(tmp_path: Path, monkeyp
         out = tmp_path / f"ds{beside}"
         receipt = ingest([str(file) for file in files], out)
         dataset = Dataset(out)
-        told = [dataset.read(table).drop("source_id", strict=False).rows() for table in ("requests", "prefixes")]
-        made.append((receipt["records"], receipt["rejects"], told))
+        tables = [dataset.read(table).drop("source_id", strict=False).rows() for table in ("requests", "prefixes")]
+        made.append((receipt["records"], receipt["rejects"], tables))
     assert made[0] == made[1] == made[2]
     assert made[0][0]["rejected"] >= 8
     assert sum(1 for rejected in made[0][1] if rejected["line"] == 1) >= 8

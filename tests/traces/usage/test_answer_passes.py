@@ -24,7 +24,7 @@ ANSWER = _usage(229, 0, 0, 5, type="message")
 
 
 @pytest.mark.parametrize(
-    ("usage", "told"),
+    ("usage", "counts"),
     [
         (_usage(229, 0, 0, 5), []),
         (_usage(229, 0, 0, 5, iterations=[ANSWER]), []),
@@ -42,8 +42,8 @@ ANSWER = _usage(229, 0, 0, 5, type="message")
         (_usage(229, 0, 0, 5, iterations="two"), []),
     ],
 )
-def test_passes_of_a_usage_object(usage: dict[str, Any], told: list[tuple[str, int]]) -> None:
-    assert [(one.kind, one.usage.input_tokens) for one in passes(usage)] == told
+def test_passes_of_a_usage_object(usage: dict[str, Any], counts: list[tuple[str, int]]) -> None:
+    assert [(one.kind, one.usage.input_tokens) for one in passes(usage)] == counts
 
 
 def _pair(at: int, messages: list[dict[str, Any]], content: list[dict[str, Any]], usage: dict[str, Any]) -> Any:
@@ -188,8 +188,8 @@ def test_a_claude_code_transcript_counts_each_pass(tmp_path: Path) -> None:
 
     def answer(at: int, usage: dict[str, Any]) -> dict[str, Any]:
         content = [{"type": "text", "text": "Hello!"}]
-        told = {"id": f"msg_{at}", "role": "assistant", "model": "claude-x", "content": content, "usage": usage}
-        return line(at, "assistant", {**told, "stop_reason": "end_turn"})
+        message = {"id": f"msg_{at}", "role": "assistant", "model": "claude-x", "content": content, "usage": usage}
+        return line(at, "assistant", {**message, "stop_reason": "end_turn"})
 
     def person(at: int) -> dict[str, Any]:
         return line(at, "user", {"role": "user", "content": f"Go on {at}"})

@@ -28,7 +28,7 @@ def _rows(count: int, trace: int = 0) -> str:
     )
 
 
-def _told(receipt: dict[str, Any], dataset: Path) -> tuple[Any, ...]:
+def _evidence(receipt: dict[str, Any], dataset: Path) -> tuple[Any, ...]:
     (usage,) = Dataset(dataset).read("sources")["usage"].unique()
     return receipt["evidence"], usage
 
@@ -39,10 +39,10 @@ def whole(tmp_path: Path) -> tuple[Any, ...]:
     (tmp_path / "in").mkdir()
     for trace in range(2):
         (tmp_path / "in" / f"{trace}.jsonl").write_text(_rows(6, trace))
-    told = _told(ingest([str(tmp_path / "in")], tmp_path / "whole"), tmp_path / "whole")
-    assert told[0][0]["records"] == 12
-    assert told[0][0]["sentence"] == told[1]
-    return told
+    evidence = _evidence(ingest([str(tmp_path / "in")], tmp_path / "whole"), tmp_path / "whole")
+    assert evidence[0][0]["records"] == 12
+    assert evidence[0][0]["sentence"] == evidence[1]
+    return evidence
 
 
 def test_of_files_that_grow(whole: tuple[Any, ...], tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_of_files_that_grow(whole: tuple[Any, ...], tmp_path: Path) -> None:
         for trace in range(2):
             (folder / f"{trace}.jsonl").write_text(_rows(rows, trace))
         receipt = ingest([str(folder)], tmp_path / "ds")
-    assert _told(receipt, tmp_path / "ds") == whole
+    assert _evidence(receipt, tmp_path / "ds") == whole
 
 
 def test_of_an_ingest_that_was_killed(whole: tuple[Any, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,7 @@ def test_of_an_ingest_that_was_killed(whole: tuple[Any, ...], tmp_path: Path, mo
     with pytest.raises(KeyboardInterrupt):
         ingest([str(tmp_path / "in")], tmp_path / "ds")
     monkeypatch.setattr(ingest_module, "save", saved)
-    assert _told(ingest([str(tmp_path / "in")], tmp_path / "ds"), tmp_path / "ds") == whole
+    assert _evidence(ingest([str(tmp_path / "in")], tmp_path / "ds"), tmp_path / "ds") == whole
 
 
 def test_of_files_too_large_to_hold(whole: tuple[Any, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,5 +74,5 @@ def test_of_files_too_large_to_hold(whole: tuple[Any, ...], tmp_path: Path, monk
     surveys: list[str] = []
     survey = reading._survey
     monkeypatch.setattr(reading, "_survey", lambda *given: (surveys.append("read ahead"), survey(*given))[1])
-    assert _told(ingest([str(tmp_path / "in")], tmp_path / "ds"), tmp_path / "ds") == whole
+    assert _evidence(ingest([str(tmp_path / "in")], tmp_path / "ds"), tmp_path / "ds") == whole
     assert surveys == ["read ahead"] * 2

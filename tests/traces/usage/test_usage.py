@@ -178,7 +178,7 @@ SHAPES: list[tuple[dict[str, Any], str | None, tuple[int | None, ...]]] = [
         None,
         (112, 100, 7, 30, 20),
     ),
-    (  # before output was told without reasoning: the total has it once
+    (  # before output was given without reasoning: the total has it once
         {"input": 5, "output": 30, "reasoning": 20, "cache": {"read": 100, "write": 7}, "total": 142},
         None,
         (112, 100, 7, 30, 20),
@@ -363,10 +363,10 @@ def test_case_10_anthropic_total_input() -> None:
     assert sum(usage.cache_read_tokens or 0 for usage in usages) == expected["cached_input_tokens"]
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_case_12_mixed_providers(told: bool) -> None:
+@pytest.mark.parametrize("named", [True, False])
+def test_case_12_mixed_providers(named: bool) -> None:
     rows, expected = _case("12-mixed-providers-over-100")
-    usages = [normalise(row["usage"], row["provider"] if told else None) for row in rows]
+    usages = [normalise(row["usage"], row["provider"] if named else None) for row in rows]
     known = [usage for usage in usages if usage.cache_read_tokens is not None]
     assert [usage.input_tokens for usage in usages] == [1000, 1200, 1000, 2000, 800]
     assert sum(usage.output_tokens or 0 for usage in usages) == expected["output_tokens"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from decimal import Decimal
 from typing import Any
@@ -12,6 +11,7 @@ from traces.source.clock import LONGEST_S, seconds_per
 from traces.source.sources import parse_json
 from traces.usage.containers import json_in, may_count, usage_in
 from traces.usage.evidence import Meanings
+from traces.usage.name_cache import by_names
 from traces.usage.rules import Usage, normalise
 
 _UNIT_IN_NAME = {"ms": "ms", "us": "us", "ns": "ns", "nano": "ns", "s": "s"}
@@ -43,7 +43,7 @@ def number_in(text: str) -> float | None:
         return None
 
 
-@functools.lru_cache(256)
+@by_names(256)
 def unit_in(column: str) -> str:
     """The unit that a column's name ends with; seconds without one."""
     tail = re.search(r"_(ms|us|ns|nano|s)$", column.lower())

@@ -31,20 +31,20 @@ def test_calls_whose_messages_are_gone(tmp_path: Path) -> None:
 
 
 def test_input_includes_cached_tokens_under_the_openai_protocol(tmp_path: Path) -> None:
-    told = {"tokensIn": 5000, "tokensOut": 3, "cacheReads": 4000, "apiProtocol": "openai"}
-    shown = [{"ts": 1772359200000, "type": "say", "say": "api_req_started", "text": json.dumps(told)}]
+    usage = {"tokensIn": 5000, "tokensOut": 3, "cacheReads": 4000, "apiProtocol": "openai"}
+    shown = [{"ts": 1772359200000, "type": "say", "say": "api_req_started", "text": json.dumps(usage)}]
     read = Read(tmp_path, whole(tmp_path, "ui_messages.json", shown))
     assert (read.column("input_tokens"), read.column("cache_read_tokens")) == ([5000], [4000])
 
 
 def _shown(*calls: dict[str, Any]) -> list[dict[str, Any]]:
-    told = []
+    usage = []
     for at, call in enumerate(calls):
         more = {"conversationHistoryDeletedRange": call.pop("left_out")} if "left_out" in call else {}
-        told.append(
+        usage.append(
             {"ts": 1772359200000 + 2000 * at, "type": "say", "say": "api_req_started", "text": json.dumps(call), **more}
         )
-    return told
+    return usage
 
 
 @pytest.mark.parametrize(

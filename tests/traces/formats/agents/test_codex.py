@@ -101,7 +101,7 @@ def test_counters() -> None:
         return {"input_tokens": tokens, "output_tokens": output}
 
     counters = Counters()
-    told = [
+    usages = [
         counters.take(usage(10), usage(10), None)[0],
         counters.take(usage(10), usage(10), None)[0],
         counters.take(None, None, None)[0],
@@ -109,7 +109,7 @@ def test_counters() -> None:
         counters.take(usage(0, 0), usage(22, 2), None)[0],
         counters.take(usage(5), usage(5), None)[0],
     ]
-    assert [u and u.input_tokens for u in told] == [10, None, None, 12, None, 5]
+    assert [u and u.input_tokens for u in usages] == [10, None, None, 12, None, 5]
     assert counters.difference == 0
 
 

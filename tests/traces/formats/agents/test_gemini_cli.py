@@ -42,9 +42,9 @@ def test_set_replaces_all_messages(tmp_path: Path) -> None:
 
 def test_a_compressed_history_keeps_the_calls_before_it(tmp_path: Path) -> None:
     def answer(name: str, tokens: int | None) -> dict[str, Any]:
-        told = {"id": name, "type": "gemini", "content": f"answer {name}"}
+        message = {"id": name, "type": "gemini", "content": f"answer {name}"}
         counts = {"input": tokens, "output": 5, "cached": 0, "thoughts": 0, "tool": 0, "total": 0}
-        return told if tokens is None else {**told, "tokens": counts}
+        return message if tokens is None else {**message, "tokens": counts}
 
     def person(name: str) -> dict[str, Any]:
         return {"id": name, "type": "user", "content": f"question {name}"}
