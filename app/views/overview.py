@@ -168,7 +168,9 @@ def _by_type(asked: question.Asked) -> None:
     frame = asked.desk.query("by_axis", asked.question, axis="trajectory_type").with_columns(
         missed_tokens=pl.col("prefix_tokens") - pl.col("ceiling_hit_tokens")
     )
-    source = asked.source("by_axis", "report", "--by", "trajectory_type", "--json", computed="ceiling", values={})
+    source = asked.source(
+        "by_axis", "report", "--by", "trajectory_type", "--json", computed="ceiling", values={"axis": "trajectory_type"}
+    )
     if frame["ceiling"].null_count() < frame.height:
         best = frame.drop_nulls("ceiling").sort("ceiling")
         words = ", ".join(f"{r['group']} {formats.rate(r['ceiling'])}" for r in best.iter_rows(named=True))

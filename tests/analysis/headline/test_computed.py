@@ -87,7 +87,10 @@ def same(warehouse: Warehouse, asked: Question, figure: str, rows: list[dict[str
 
 
 def ceiling(w: Warehouse, asked: Question) -> None:
-    same(w, asked, "ceiling", w.query("hit_rate", asked).to_dicts())
+    for axis in (*AXES, "trajectory_type"):
+        same(w, asked, "ceiling", w.query("by_axis", asked, axis=axis).to_dicts(), axis=axis)
+    (whole,) = w.sql(equivalent("ceiling", axis="all"), asked).to_dicts()
+    assert whole["ceiling_hit_tokens"] == w.query("hit_rate", asked)["ceiling_hit_tokens"].item()
 
 
 def capacity(w: Warehouse, asked: Question) -> None:
