@@ -92,7 +92,10 @@ ROOMS = {
         *(f"formats.{family}" for family in FORMATS),
         *("tree", "divergence", "dataset", "intake", "synth"),
     ],
-    "analysis": ["kernel", "store", "peers", "headline", "replica", "fleet", "why", "profile", "export"],
+    "analysis": [
+        *("kernel", "store", "peers", "headline", "replica", "fleet", "why"),
+        *("policies", "sessions", "money", "profile", "findings", "export"),
+    ],
     "app": ["widgets", "visit", "commands", "views"],
 }
 """The rooms of each package from the ground up: a room imports from those before it."""
