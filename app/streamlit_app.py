@@ -1,18 +1,15 @@
 """The browser app's entry: `streamlit run app/` runs this file. It names the pages; each is a file in views/."""
 
 import sys
-import time
 from pathlib import Path
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import StopException
 
 if str(Path(__file__).parents[1]) not in sys.path:  # run from a checkout that is not installed
     sys.path.append(str(Path(__file__).parents[1]))
 
 st.set_page_config(page_title="Tracetower", page_icon=str(Path(__file__).with_name("favicon.svg")), layout="wide")
-
-# a browser draws nothing while more keeps coming: a visitor's first title gets this much time
-TITLE_S = 0.2
 
 PAGES = {
     "": [
@@ -24,23 +21,42 @@ PAGES = {
         st.Page("views/why/why.py", title="Why", icon=":material/help:", url_path="why"),
     ],
     "What-if": [
-        st.Page("views/replica/replica.py", title="Replica", icon=":material/dns:", url_path="replica"),
-        st.Page("views/fleet/replicas.py", title="Replicas", icon=":material/hub:", url_path="replicas"),
+        st.Page("views/replica/replica.py", title="Hardware", icon=":material/dns:", url_path="hardware"),
+        st.Page("views/fleet/replicas.py", title="Routing", icon=":material/hub:", url_path="routing"),
     ],
     "Hand on": [
         st.Page("views/export.py", title="Export", icon=":material/output:", url_path="export"),
     ],
 }
+FORMER = {"replica": "hardware", "replicas": "routing"}
+"""Paths of earlier releases, and where their links lead."""
 
-page = st.navigation(PAGES)
+found = {page.url_path: page for pages in PAGES.values() for page in pages}
+for former, now in FORMER.items():
+    moved = st.Page(lambda: None, title=found[now].title, url_path=former, visibility="hidden")
+    found[former] = moved
+
+page = st.navigation(list(found.values()), position="hidden")
+if page.url_path in FORMER:
+    st.switch_page(found[FORMER[page.url_path]], query_params={k: st.query_params.get_all(k) for k in st.query_params})
 st.session_state["page"] = page.url_path
 st.title(page.title)
 
-if "title_seen" not in st.session_state:
-    st.session_state["title_seen"] = True
-    time.sleep(TITLE_S)
-
 from app.visit import sidebar  # noqa: E402 (the title is on the page before anything is loaded)
+from app.visit.link import link  # noqa: E402
 
-sidebar.draw(filters=page.url_path != "")
-page.run()
+link.read(page.url_path)
+navigation = st.sidebar.empty()
+sidebar.pages(navigation, PAGES)
+reported = st.empty()
+try:
+    name = sidebar.draw(filters=page.url_path != "")
+    st.set_page_config(page_title=" · ".join(filter(None, (page.title, name, "Tracetower"))))
+    page.run()
+except StopException:  # the page says why it has nothing to show
+    pass
+with reported:
+    link.report()
+if link.changed():
+    sidebar.pages(navigation, PAGES)
+link.write()

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from app.visit import guard, notices, question
+from app.visit.link import link
 from app.widgets import figures, formats
 
 if TYPE_CHECKING:
     import polars as pl
 
 LEAD = "How much a KV cache of a given size hits. Capacity is that of one replica which serves all of these requests."
-AXES = ("all", "trajectory_type", "role", "model", "agent")
 MOST_GROUPS = 8
-NO_MODEL = "tokens only"
+NO_MODEL = "none"
 TTLS_S = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0, 14_400.0,
           43_200.0, 86_400.0)  # fmt: skip
 MARKED_TTLS_S = (300.0, 3600.0)
@@ -60,21 +60,19 @@ def _whole(asked: question.Asked) -> pl.DataFrame:
 
 def _controls() -> tuple[str, float | None, str]:
     """(axis, KV bytes per token or None, the model in words)."""
-    from analysis.replica.models.catalog import load_model, model_names
+    from analysis.replica.models.catalog import load_model
     from analysis.replica.models.kv_layout import token_bytes
 
     by, which, kind = st.columns([2, 2, 1])
     axis = by.selectbox(
-        "Curves by", AXES, format_func=lambda a: a.replace("_", " "), key="by", bind="query-params",
+        "Curves by", **link.at("by"), format_func=lambda a: a.replace("_", " "),
         help="All groups share one cache; each curve is the hit rate of that group's own prompt tokens.",
     )  # fmt: skip
     name = which.selectbox(
-        "Show sizes for the model", [NO_MODEL, *model_names()], key="kv", bind="query-params",
+        "Show sizes for the model", **link.at("kv"), format_func=lambda m: "tokens only" if m == NO_MODEL else m,
         help="Turns tokens into GiB by the model's KV bytes a token: one copy, without those on tensor-parallel ranks.",
     )  # fmt: skip
-    dtype = kind.selectbox(
-        "KV precision", ["bf16", "fp8"], key="kv_dtype", bind="query-params", disabled=name == NO_MODEL
-    )
+    dtype = kind.selectbox("KV precision", **link.at("kv_dtype"), disabled=name == NO_MODEL)
     if name == NO_MODEL:
         return axis, None, ""
     model = load_model(name)
@@ -84,10 +82,10 @@ def _controls() -> tuple[str, float | None, str]:
 
 def _marked() -> str:
     mark: tuple[str, int, float | None] | None = st.session_state.get("replica-mark")
-    return f" Marked: {mark[0]}, as chosen on the page Replica." if mark else ""
+    return f" Marked: {mark[0]}, as chosen on the page Hardware." if mark else ""
 
 
-@st.fragment
+@link.fragment
 def _capacity(
     asked: question.Asked, axis: str, bytes_per_token: float | None, model: str, ceiling: float | None
 ) -> None:
@@ -114,8 +112,9 @@ def _at_capacity(
 
     start = min(sizes, key=lambda c: abs(c - sizes[-1] / 4))
     chosen = st.select_slider(
-        "Capacity of one replica, tokens", sizes, value=start, format_func=lambda b: formats.short(b * block),
-        key="capacity", bind="query-params", help="Log-spaced up to the capacity from which nothing more is hit.",
+        "Capacity of one replica, tokens", **link.at("capacity", sizes, start),
+        format_func=lambda b: formats.short(b * block),
+        help="Log-spaced up to the capacity from which nothing more is hit.",
     )  # fmt: skip
     hits, prefix = hit_tokens_at(asked.desk.warehouse, asked.question, int(chosen))
     rate = hits / prefix if prefix else None
@@ -185,7 +184,7 @@ def _ttl(asked: question.Asked, axis: str, ceiling: float | None) -> None:
         )  # fmt: skip
 
 
-@st.fragment
+@link.fragment
 def _tiers(asked: question.Asked, axis: str, bytes_per_token: float | None) -> None:
     """Two sliders and where tokens are found. Moving one runs only this."""
     st.subheader("Hit rate of two tiers", anchor=False)
@@ -215,9 +214,8 @@ def _at_tiers(asked: question.Asked, axis: str, bytes_per_token: float | None) -
         with column:
             start = min(sizes, key=lambda c: abs(c - sizes[-1] / share))
             picked = st.select_slider(
-                f"{label}, tokens", sizes, value=start, format_func=lambda b: formats.short(b * block), key=key,
-                bind="query-params",
-            )  # fmt: skip
+                f"{label}, tokens", **link.at(key, sizes, start), format_func=lambda b: formats.short(b * block)
+            )
             chosen.append(int(picked))
             if bytes_per_token is not None:
                 st.caption(written(picked))
@@ -271,7 +269,7 @@ with guard.page(LEAD):
             "can be computed. That needs block hashes (`hash_ids`), token ids, or the text of the prompts.",
             icon=":material/info:",
         )
-        st.page_link("views/data/data.py", label="Open another dataset", icon=":material/database:")
+        link.page("views/data/data.py", label="Open another dataset", icon=":material/database:")
         st.stop()
     try:
         asked.desk.warehouse.need_times(asked.desk.warehouse.prepare(asked.question), "a cache")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from app.visit import guard, question
+from app.visit.link import link
 from app.widgets import formats
 
 LEAD = (
@@ -83,19 +84,19 @@ def _choose() -> tuple[str, Any]:
 
     which, sessions, cap, rate = st.columns([3, 1, 1, 1])
     to = which.selectbox(
-        "Target", list(TARGETS), key="to", bind="query-params",
+        "Target", **link.at("to"),
         help="A trace replays these requests; a profile makes requests like them.",
     )  # fmt: skip
     kept = sessions.number_input(
-        "Sessions", 1, None, None, key="export-sessions", placeholder="all",
+        "Sessions", **link.at("export-sessions"), placeholder="all",
         help="Keep this many top-level sessions, drawn at random.",
     )  # fmt: skip
     longest = cap.number_input(
-        "Context cap (tokens)", 1, None, None, key="export-cap", placeholder="none",
+        "Context cap (tokens)", **link.at("export-cap"), placeholder="none",
         help="Leave out requests with longer prompts.",
     )  # fmt: skip
     faster = rate.number_input(
-        "Rate ×", 0.01, 100.0, 1.0, key="export-rate",
+        "Rate ×", **link.at("export-rate"),
         help="Start sessions this many times as often; the times inside a session are kept.",
     )  # fmt: skip
     st.caption(TARGETS[to].line)

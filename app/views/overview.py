@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from app.visit import guard, question
+from app.visit.link import link
 from app.widgets import figures, formats
 from app.widgets.plain_text import markdown
 from app.widgets.table import columns_of, table
@@ -153,7 +154,7 @@ def _trust(asked: question.Asked, rates: dict[str, Any]) -> None:
         st.warning("\n\n".join(notes), icon=":material/info:")
     rejects = asked.desk.answer("rejects", lambda: dataset.read("rejects").height)
     if rejects:
-        st.page_link(
+        link.page(
             "views/data/data.py",
             label=f"{formats.count(rejects)} records were not used: see why",
             icon=":material/report:",
@@ -228,18 +229,17 @@ def _growth(asked: question.Asked) -> None:
 
     st.subheader("Context growth", anchor=False)
     split = st.segmented_control(
-        "Context growth", ["All", "By trajectory type"], default="All", key="growth-by", required=True,
-        label_visibility="collapsed",
+        "Context growth", **link.at("growth-by"), required=True, label_visibility="collapsed",
+        format_func={"all": "All", "trajectory_type": "By trajectory type"}.__getitem__,
     )  # fmt: skip
-    by = "trajectory_type" if split == "By trajectory type" else "all"
-    frame = asked.desk.query("context_growth", asked.question, axis=by, most_turns=MOST_TURNS)
+    frame = asked.desk.query("context_growth", asked.question, axis=split, most_turns=MOST_TURNS)
     if frame.is_empty():
         st.info("No request has both a turn and a known prompt length.", icon=":material/info:")
         return
     figures.figure(
         "growth", "", lines.growth_lines(frame), frame,
         f"Median prompt length by turn, up to turn {frame['turn'].to_list()[-1]}",
-        asked.source("context_growth", "query", "context_growth", f"axis={by}", f"most_turns={MOST_TURNS}"),
+        asked.source("context_growth", "query", "context_growth", f"axis={split}", f"most_turns={MOST_TURNS}"),
         "Prompt length by turn: the median, and p10 to p90 as a band. Late turns rest on the few that get there.",
     )  # fmt: skip
 

@@ -12,6 +12,7 @@ import streamlit as st
 
 from app.visit import notices
 from app.visit.known import OutsideRoots
+from app.visit.link import link
 from app.widgets.plain_text import markdown
 
 log = logging.getLogger("tracetower")
@@ -44,7 +45,7 @@ def show_error(error: Exception) -> None:
     if isinstance(error, (NotADataset, BadQuestion, NothingUsable, UnknownFormat, OutsideRoots)):
         st.error(markdown(str(error)), icon=":material/error:")
         if isinstance(error, NotADataset) and st.session_state.get("page"):
-            st.page_link("views/data/data.py", label="Open another dataset", icon=":material/database:")
+            link.page("views/data/data.py", label="Open another dataset", icon=":material/database:")
         if isinstance(error, BadQuestion):
             notices.offer(error.parameter, error.choices)
         return

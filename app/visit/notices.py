@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from app.visit.link import link
 from app.visit.settings import ARRIVALS, FILTERS, WINDOWS
 from app.widgets.plain_text import markdown
 
@@ -11,9 +12,8 @@ from app.widgets.plain_text import markdown
 def reset() -> None:
     """Put filters and window back."""
     for axis in FILTERS:
-        if axis in st.session_state:
-            st.session_state[axis] = []
-    st.session_state["window"] = "all"
+        link.put(axis, [])
+    link.put("window", "all")
 
 
 def nothing_open() -> None:
@@ -23,7 +23,7 @@ def nothing_open() -> None:
         icon=":material/inbox:",
     )
     st.code("tracetower ingest ~/.claude/projects -o mine\ntracetower app mine", language="bash")
-    st.page_link("views/data/data.py", label="Go to Data", icon=":material/database:")
+    link.page("views/data/data.py", label="Go to Data", icon=":material/database:")
 
 
 def nothing_left(where: tuple[tuple[str, str], ...], window: str) -> None:
@@ -67,4 +67,4 @@ def offer(parameter: str | None, choices: tuple[str, ...]) -> None:
 
 
 def _set(key: str, value: str) -> None:
-    st.session_state[key] = int(value) if key == "block" else value
+    link.put(key, int(value) if key == "block" else value)

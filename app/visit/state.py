@@ -15,6 +15,7 @@ import streamlit as st
 
 from app.visit.desk import desk
 from app.visit.known import DATASET_VARIABLE, DEMO, Known, OutsideRoots, demo, within_roots
+from app.visit.link import link
 
 
 def opened() -> dict[str, Known]:
@@ -25,12 +26,12 @@ def opened() -> dict[str, Known]:
         if given := os.environ.get(DATASET_VARIABLE):
             path = Path(given)
             found[path.name] = Known(path.name, path, False)
-        _from_link(found)
+    _from_link(found)
     return found
 
 
 def _from_link(found: dict[str, Known]) -> None:
-    asked = st.query_params.get("dataset")
+    asked = link.value("dataset")
     if asked is None or asked in found:
         return
     if asked == DEMO:
@@ -62,18 +63,13 @@ def receipt(known: Known) -> dict[str, Any] | None:
 def picked() -> Known | None:
     """Draw the dataset picker in the sidebar and return what is chosen; None where nothing is open."""
     found = opened()
+    asked = link.value("dataset")
+    if asked is not None and asked not in found and "choose" not in st.session_state:
+        link.refuse("dataset", "not on this server, or not one that this link may open")
     if not found:
         return None
     state = st.session_state
-    chosen = state.pop("choose", None) or state.get("current") or st.query_params.get("dataset")
-    state["picker"] = chosen if chosen in found else next(reversed(found))
-    name: str = st.sidebar.selectbox("Dataset", list(found), key="picker", on_change=_switched)
-    state["current"] = name
-    # not bound to the link as the filters are: a bound widget is late to write what the program has set
-    if st.query_params.get("dataset") != name:
-        st.query_params["dataset"] = name
+    if "choose" in state:
+        link.put("dataset", state.pop("choose"))
+    name: str = st.sidebar.selectbox("Dataset", **link.at("dataset", list(found), next(reversed(found))))
     return found[name]
-
-
-def _switched() -> None:
-    st.session_state["current"] = st.session_state["picker"]

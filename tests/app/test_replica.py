@@ -1,4 +1,4 @@
-"""The page Replica without a dataset, with one, and with what is no replica."""
+"""The page Hardware without a dataset, with one, and with what is no replica."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ APP = str(ROOT / "app" / "streamlit_app.py")
 
 
 def page() -> AppTest:
-    at = AppTest.from_file(APP, default_timeout=300)
+    at = AppTest.from_file(APP, default_timeout=300).run()  # pages are known once the entry script has run
     at.switch_page("views/replica/replica.py")
     return at
 
@@ -81,9 +81,9 @@ def test_published_case() -> None:
 
 def test_a_score_stands_beside_the_precision() -> None:
     at = page().run()
-    at.number_input(key="before-bf16 → fp8").set_value(0.70)
-    at.number_input(key="after-bf16 → fp8").set_value(0.69)
-    at.text_input(key="task-bf16 → fp8").set_value("SWE-bench")
+    at.number_input(key="score-before").set_value(0.70)
+    at.number_input(key="score-after").set_value(0.69)
+    at.text_input(key="score-task").set_value("SWE-bench")
     at.run()
     assert "SWE-bench entered by hand: 0.7 → 0.69 (-0.01)" in "\n".join(s.value for s in at.success).replace("\\", "")
     assert "**not evaluated**" not in said(at)
@@ -129,7 +129,7 @@ def test_measured_points_replace_the_band() -> None:
 )
 def test_broken_configs_say_what_is_missing(text: str, message: str) -> None:
     at = page().run()
-    at.selectbox(key="serve").set_value("a config.json of yours").run()
+    at.selectbox(key="serve").set_value("own").run()
     assert "Paste or send" in said(at)
     at.text_area(key="config-text").set_value(text).run()
     assert not at.exception
@@ -141,7 +141,7 @@ def test_a_pasted_config() -> None:
     config = {"num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 4, "hidden_size": 1024,
               "intermediate_size": 4096, "vocab_size": 32000}  # fmt: skip
     at = page().run()
-    at.selectbox(key="serve").set_value("a config.json of yours").run()
+    at.selectbox(key="serve").set_value("own").run()
     at.text_area(key="config-text").set_value(json.dumps(config)).run()
     assert not at.exception
     assert metrics(at)["A token on each GPU"] == "1 024 B"  # 2 layers × K and V × 1 of 4 heads × 128 × 2 B
@@ -168,7 +168,7 @@ def test_with_a_dataset(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "\u00a0", " "
     )
     assert at.session_state["replica-mark"][0] == "4×B200 TP4, bf16 KV"
-    assert at.number_input(key="context-dataset").value == 3328
+    assert at.number_input(key="context").value == 3328
     at.switch_page("views/cache.py").run()
     assert not at.exception
     assert "Marked: 4×B200 TP4, bf16 KV" in said(at)

@@ -10,6 +10,7 @@ from app.views.data import receipt as receipts
 from app.views.data import ways_in
 from app.visit import guard, question, state
 from app.visit.known import Known
+from app.visit.link import link
 from app.widgets import formats
 from app.widgets.plain_text import markdown
 from app.widgets.table import texts
@@ -40,8 +41,8 @@ def _show_open(known: Known) -> None:
         if ways_in.can_read_again(known.name):
             receipts.ways(receipt, partial(ways_in.read_again, known.name))
     with st.container(horizontal=True):
-        st.page_link("views/overview.py", label="See the overview", icon=":material/insights:")
-        st.page_link("views/cache.py", label="See what a cache of a size would hit", icon=":material/memory:")
+        link.page("views/overview.py", label="See the overview", icon=":material/insights:")
+        link.page("views/cache.py", label="See what a cache of a size would hit", icon=":material/memory:")
     if receipt is not None:
         receipts.rejects(known, receipt)
     st.divider()

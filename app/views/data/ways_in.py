@@ -11,6 +11,7 @@ import streamlit as st
 
 from app.visit import folders, known, reading, state, uploads
 from app.visit.known import Known
+from app.visit.link import link
 from app.visit.server import server_folder
 from app.widgets import formats
 from app.widgets.plain_text import markdown
@@ -92,17 +93,17 @@ def draw() -> None:
 def _open_demo() -> None:
     st.session_state.pop("failed", None)
     state.open_dataset(known.demo())
-    if "arrivals" not in st.query_params:
+    if link.value("arrivals") == "recorded":
         # the same choice as `tracetower demo`, shown in the sidebar and in every command line
-        st.session_state["arrivals"] = "staggered:600"
+        link.put("arrivals", "staggered:600")
 
 
 def _upload() -> None:
     what = st.segmented_control(
-        "What to send", ["Files", "A folder"], default="Files", required=True, label_visibility="collapsed",
-        key="send-what",
+        "What to send", **link.at("send"), required=True, label_visibility="collapsed",
+        format_func={"files": "Files", "folder": "A folder"}.__getitem__,
     )  # fmt: skip
-    folder = what == "A folder"
+    folder = what == "folder"
     sent = st.file_uploader(
         "A folder with traces" if folder else "Traces, zips of traces, or a bundled dataset",
         accept_multiple_files="directory" if folder else True,

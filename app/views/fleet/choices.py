@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import streamlit as st
 
+from app.visit.link import link
 from app.widgets import formats
 from app.widgets.plain_text import markdown
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 UNBOUNDED = "unbounded"
 MOST_CELLS = 120
 MOST_REPLICAS = 256
-START = ("round_robin", "session_hash", "sticky_least_loaded", "tower")
 SERVICES = {
     "recorded": "Recorded durations",
     "model": "Model and GPUs",
@@ -28,7 +28,7 @@ INSERTS = {"arrival": "as it arrives", "finish": "once it is computed"}
 POLICY_HELP = "Named as their users know them; `tracetower route DATASET --replicas 1 --policy list` says each rule."
 REPLICAS_HELP = f"One fleet, or several to compare: 4, 8, 16. At most {MOST_REPLICAS}."
 CACHE_HELP = (
-    "Tokens of KV cache of each replica: 1M, or several to compare: 500k, 1M, unbounded. The page Replica derives it "
+    "Tokens of KV cache of each replica: 1M, or several to compare: 500k, 1M, unbounded. The page Hardware derives it "
     "from model and GPUs."
 )
 SERVICE_HELP = (
@@ -90,64 +90,49 @@ class Settings(NamedTuple):
 
 def form(durations_known: bool) -> Settings | None:
     """Draw the form; what it says if it was sent just now."""
-    from analysis.fleet.routers import POLICIES
-    from analysis.replica.models.catalog import gpu_names, model_names
-
     _from_replica()
     with st.form("fleet"):
         policies = st.multiselect(
-            "Policies", list(POLICIES), default=list(START), key="fleet-policies", help=POLICY_HELP,
-            persist_state="session",
+            "Policies", **link.at("fleet-policies"), help=POLICY_HELP,
         )  # fmt: skip
         one, two, three, four = st.columns([2, 3, 3, 1.4])
-        replicas = one.text_input(
-            "Replicas", "4", max_chars=100, key="fleet-replicas", help=REPLICAS_HELP, persist_state="session"
-        )
+        replicas = one.text_input("Replicas", **link.at("fleet-replicas"), max_chars=100, help=REPLICAS_HELP)
         cache = two.text_input(
-            "Cache of each, tokens", "" if "fleet-cache" in st.session_state else UNBOUNDED, max_chars=200,
-            key="fleet-cache", help=CACHE_HELP,
-            persist_state="session",
+            "Cache of each, tokens", **link.at("fleet-cache"), max_chars=200, help=CACHE_HELP,
         )  # fmt: skip
-        kinds = list(SERVICES)
         service = three.selectbox(
-            "An answer takes", kinds, index=0 if durations_known else kinds.index("instant"), key="fleet-service",
+            "An answer takes", **link.at("fleet-service", default="recorded" if durations_known else "instant"),
             format_func=lambda s: SERVICES[s] + ("" if durations_known or s != "recorded" else " (none here)"),
-            help=SERVICE_HELP, persist_state="session",
+            help=SERVICE_HELP,
         )  # fmt: skip
-        seeds = four.number_input("Seeds", 1, 20, 1, key="fleet-seeds", help=SEEDS_HELP, persist_state="session")
+        seeds = four.number_input("Seeds", **link.at("fleet-seeds"), help=SEEDS_HELP)
         with st.expander("More: model, limits, parameters, events", icon=":material/tune:"):
             a, b, c, d = st.columns(4)
             model = a.selectbox(
-                "Model", model_names(), index=model_names().index("kimi-k2.6"), key="fleet-model",
-                help="For answers by model and GPUs.", persist_state="session",
+                "Model", **link.at("fleet-model"), help="For answers by model and GPUs.",
             )  # fmt: skip
-            gpu = b.selectbox(
-                "GPU", gpu_names(), index=gpu_names().index("b200"), format_func=str.upper, key="fleet-gpu",
-                persist_state="session",
-            )  # fmt: skip
-            tp = c.selectbox("GPUs a replica, TP", (1, 2, 4, 8, 16), 2, key="fleet-tp", persist_state="session")
-            dtype = d.selectbox("KV precision", ("bf16", "fp8"), key="fleet-kv", persist_state="session")
+            gpu = b.selectbox("GPU", **link.at("fleet-gpu"), format_func=str.upper)
+            tp = c.selectbox("GPUs a replica, TP", **link.at("fleet-tp"))
+            dtype = d.selectbox("KV precision", **link.at("fleet-kv"))
             a, b, c, _ = st.columns(4)
             insert = a.selectbox(
-                "A prompt can be hit", list(INSERTS), format_func=INSERTS.__getitem__, key="fleet-insert",
-                persist_state="session",
+                "A prompt can be hit", **link.at("fleet-insert"), format_func=INSERTS.__getitem__,
             )  # fmt: skip
             most = b.number_input(
-                "Running on a replica at most", 1, 100_000, None, key="fleet-running", placeholder="no limit",
-                persist_state="session",
+                "Running on a replica at most", **link.at("fleet-running"), placeholder="no limit",
             )  # fmt: skip
             queue = c.number_input(
-                "Waiting on a replica at most", 0, 100_000, None, key="fleet-queue", placeholder="no limit",
-                help="More are refused.", persist_state="session",
+                "Waiting on a replica at most", **link.at("fleet-queue"), placeholder="no limit",
+                help="More are refused.",
             )  # fmt: skip
             a, b = st.columns(2)
             params = a.text_area(
-                "Parameters of policies", key="fleet-params", placeholder="c=1.25\nbudget=0.02", max_chars=2000,
-                help="NAME=VALUE, one per line; each policy uses its own parameters.", persist_state="session",
+                "Parameters of policies", **link.at("fleet-params"), placeholder="c=1.25\nbudget=0.02", max_chars=2000,
+                help="NAME=VALUE, one per line; each policy uses its own parameters.",
             )  # fmt: skip
             events = b.text_area(
-                "Events", key="fleet-events", placeholder="scale:3600:6\nlose:7200", help=EVENTS_HELP, max_chars=2000,
-                persist_state="session",
+                "Events", **link.at("fleet-events"), placeholder="scale:3600:6\nlose:7200", help=EVENTS_HELP,
+                max_chars=2000,
             )  # fmt: skip
         sent = st.form_submit_button("Run", type="primary", icon=":material/play_arrow:")
     if not sent:
@@ -159,17 +144,17 @@ def form(durations_known: bool) -> Settings | None:
 
 
 def _from_replica() -> None:
-    """Offer the capacity of the configuration that was last looked at on the page Replica."""
+    """Offer the capacity of the configuration that was last looked at on the page Hardware."""
     mark: tuple[str, int, float | None] | None = st.session_state.get("replica-mark")
     if mark is not None and mark[1] > 0:
         st.button(
             f"Take the cache of {mark[0]}: {formats.tokens(mark[1])} tokens", on_click=_set_cache, args=(mark[1],),
-            key="fleet-from-replica", icon=":material/dns:", help="As chosen on the page Replica.",
+            key="fleet-from-replica", icon=":material/dns:", help="As chosen on the page Hardware.",
         )  # fmt: skip
 
 
 def _set_cache(tokens: int) -> None:
-    st.session_state["fleet-cache"] = str(tokens)
+    link.put("fleet-cache", str(tokens))
 
 
 def cells(settings: Settings, routed: Routed) -> list[Cell]:

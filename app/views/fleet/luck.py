@@ -9,6 +9,7 @@ import streamlit as st
 
 from app.views.replica import pieces
 from app.visit import guard
+from app.visit.link import link
 from app.widgets import figures, formats
 from app.widgets.plain_text import markdown
 
@@ -25,7 +26,7 @@ def _placed(replicas: int, sessions: int, low: int, high: int) -> Placement:
     return uniform_placement(replicas, sessions, low, high)
 
 
-@st.fragment
+@link.fragment
 def draw(replicas: int, each: int, rows: Sequence[dict[str, Any]] = ()) -> None:
     """The panel: n replicas and s sessions each placed at random, exactly; and which policies differ from that.
 
@@ -41,15 +42,15 @@ def draw(replicas: int, each: int, rows: Sequence[dict[str, Any]] = ()) -> None:
     with guard.guarded():
         a, b = st.columns(2)
         c, d = st.columns(2)
-        n = int(a.number_input("Replicas", 1, 500, replicas, key=f"luck-n-{replicas}"))
+        n = int(a.number_input("Replicas", **link.at("luck-n", default=replicas)))
         s = int(
             b.number_input(
-                "Sessions each", 1, 200, each, key=f"luck-s-{each}",
+                "Sessions each", **link.at("luck-s", default=each),
                 help="On average. Of running requests, if each is placed for itself.",
             )
         )  # fmt: skip
-        low = int(c.number_input("At most", 0, 1000, 1, key="luck-low"))
-        high = int(d.number_input("At least", 1, 2000, max(2, round(2.4 * each)), key=f"luck-high-{each}"))
+        low = int(c.number_input("At most", **link.at("luck-low")))
+        high = int(d.number_input("At least", **link.at("luck-high", default=max(2, round(2.4 * each)))))
         if n * s > MOST_SESSIONS:
             st.info(
                 f"{formats.count(n * s)} sessions are more than this panel counts exactly "

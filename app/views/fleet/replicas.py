@@ -1,4 +1,4 @@
-"""Replicas: which routing policy, how many replicas, and is any replica overloaded; beside it what luck alone does."""
+"""Routing: which routing policy, how many replicas, and is any replica overloaded; beside it what luck alone does."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import streamlit as st
 from app.views.fleet import choices, luck, table
 from app.views.fleet.runs import Run
 from app.visit import guard
+from app.visit.link import link
 from app.widgets import figures, formats
 from app.widgets.charts import maps, points
 from app.widgets.plain_text import markdown
@@ -33,7 +34,7 @@ def draw(asked: Asked, run: Run) -> None:
     if len(fleets) > 1:
         _objective(asked, run, rows, list(fleets))
         st.divider()
-        fleet = st.selectbox("Fleet: replicas × cache of each", list(fleets), key="fleet-shown")
+        fleet = st.selectbox("Fleet: replicas × cache of each", **link.at("fleet-shown", list(fleets)))
     of = [row for row in means if choices.fleet_name(row) == fleet]
     edge = [row for row in frontier(rows) if choices.fleet_name(row) == fleet]
     st.subheader(f"Policies on {fleet}" + ("" if fleet.endswith(choices.UNBOUNDED) else " tokens"), anchor=False)
@@ -110,7 +111,7 @@ def _frontier(asked: Asked, run: Run, edge: list[Row], of: list[Row]) -> None:
     _takeaway("frontier", known, asked, run, chart)
 
 
-@st.fragment
+@link.fragment
 def _load(asked: Asked, run: Run, fleet: tuple[int, int | None]) -> None:
     """Requests in flight per replica over time, for one policy; choosing another runs only this."""
     with guard.guarded():
@@ -137,7 +138,7 @@ def _load_of(asked: Asked, run: Run, fleet: tuple[int, int | None]) -> None:
         return
     names = list(reversed(mine))
     name = st.segmented_control(
-        "Policy", names, default="tower" if "tower" in names else names[0], key=f"fleet-load-{'-'.join(names)}",
+        "Policy", **link.at("fleet-load", names, "tower" if "tower" in names else names[0]),
         required=True, label_visibility="collapsed",
     )  # fmt: skip
     ran = mine[str(name)]
@@ -170,16 +171,15 @@ def _objective(asked: Asked, run: Run, rows: list[Row], order: list[str]) -> Non
     st.subheader("Which fleet keeps the objective?", anchor=False)
     a, b, c = st.columns(3)
     p99 = a.number_input(
-        "p99 of running requests, at most", 0.0, 1e6, None, 1.0, key="slo-p99", placeholder="not asked",
-        persist_state="session",
+        "p99 of running requests, at most", **link.at("slo-p99"), step=1.0, placeholder="not asked",
     )  # fmt: skip
     ttft = b.number_input(
-        "p99 of TTFT, s, at most", 0.0, 1e6, None, 0.5, key="slo-ttft", placeholder="not asked",
-        help="Met by the high end of the band.", persist_state="session",
+        "p99 of TTFT, s, at most", **link.at("slo-ttft"), step=0.5, placeholder="not asked",
+        help="Met by the high end of the band.",
     )  # fmt: skip
     loss = c.number_input(
-        "Hit rate lost, points, at most", 0.0, 100.0, 2.0, 0.5, key="slo-loss",
-        help="Against one shared cache of the same total size.", persist_state="session",
+        "Hit rate lost, points, at most", **link.at("slo-loss"), step=0.5,
+        help="Against one shared cache of the same total size.",
     )  # fmt: skip
     found = fleets(rows, Objective(p99, ttft, None if loss is None else loss / 100))
     least = smallest(found)

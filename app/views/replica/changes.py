@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from app.views.replica import evaluations, pieces
-from app.views.replica.choices import KV_DTYPES, Chosen
+from app.views.replica.choices import Chosen
 from app.views.replica.speed import Load
+from app.visit.link import link
+from app.visit.link.schema import KV_DTYPES
 from app.widgets import formats
 from app.widgets.plain_text import markdown
 from app.widgets.table import texts
@@ -79,7 +81,7 @@ def _precision(chosen: Chosen, load: Load, runs: Any) -> None:
     with st.container(border=True):
         st.markdown("**KV precision**")
         options = [d for d in KV_DTYPES if d != now]
-        to = st.selectbox(f"From {now} to", options, key=f"to-kv-{now}", persist_state="session")
+        to = st.selectbox(f"From {now} to", **link.at("to-kv", options))
         pairs = evaluations.evaluation(f"{now} → {to}")
         rows = _shown(
             lambda: precision_change(
@@ -110,8 +112,8 @@ def _gpus(chosen: Chosen, load: Load, runs: Any) -> None:
         st.markdown("**More or fewer GPUs**")
         options = [n for n in (1, 2, 4, 8, 16, 32) if n != now]
         to = st.selectbox(
-            f"From TP{now} to", options, index=options.index(2 * now) if 2 * now in options else 0,
-            format_func=lambda n: f"TP{n}", key=f"to-tp-{now}", persist_state="session",
+            f"From TP{now} to", **link.at("to-tp", options, 2 * now if 2 * now in options else options[0]),
+            format_func=lambda n: f"TP{n}",
         )  # fmt: skip
         rows = _shown(lambda: tp_change(chosen.replica, load.service, int(to or now), load.batch, load.live, runs))
         if rows is None:
@@ -131,8 +133,8 @@ def _drafter(load: Load) -> None:
     with st.container(border=True):
         st.markdown("**A better drafter**")
         one, two = st.columns(2)
-        before = one.number_input("Accept length before", 1.0, 64.0, 5.0, 0.1, key="accept-0", persist_state="session")
-        after = two.number_input("Accept length after", 1.0, 64.0, 5.84, 0.1, key="accept-1", persist_state="session")
+        before = one.number_input("Accept length before", **link.at("accept-0"), step=0.1)
+        after = two.number_input("Accept length after", **link.at("accept-1"), step=0.1)
         cost = load.draft.draft_cost if load.draft is not None else 0.0
         verify = load.draft.verify_tokens if load.draft is not None else None
 
@@ -159,9 +161,9 @@ def _mix() -> None:
 
     with st.expander("Accept length of a mix of contents", icon=":material/blender:"):
         one, two, three = st.columns(3)
-        share = one.number_input("Code, % of tokens", 0.0, 100.0, 70.0, 5.0, key="code-share", persist_state="session")
-        code = two.number_input("On code", 1.0, 64.0, 6.0, 0.1, key="accept-code", persist_state="session")
-        prose = three.number_input("On prose", 1.0, 64.0, 3.0, 0.1, key="accept-prose", persist_state="session")
+        share = one.number_input("Code, % of tokens", **link.at("code-share"), step=5.0)
+        code = two.number_input("On code", **link.at("accept-code"), step=0.1)
+        prose = three.number_input("On prose", **link.at("accept-prose"), step=0.1)
         found = mixed_accept_length({"code": (share, code), "prose": (100 - share, prose)})
         mean = (share * code + (100 - share) * prose) / 100
         st.markdown(
@@ -176,7 +178,7 @@ def _tier(chosen: Chosen, load: Load, runs: Any) -> None:
     with st.container(border=True):
         st.markdown("**Host memory as a second tier (L2)**")
         ratio = st.number_input(
-            "Host pool, × the device pool", 0.1, 100.0, 2.0, 0.5, key="host-ratio", persist_state="session",
+            "Host pool, × the device pool", **link.at("host-ratio"), step=0.5,
             help="HiCache's hicache_ratio; its default is 2.0.",
         )  # fmt: skip
         if not chosen.budget.fits:

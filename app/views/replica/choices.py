@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import streamlit as st
 
+from app.visit.link import link
+from app.visit.link.schema import OWN_MODEL, PUBLISHED
 from app.widgets.plain_text import markdown
 
 if TYPE_CHECKING:
     from analysis.replica.kv_budget import Budget, Replica
     from analysis.replica.models.config import Model
 
-OWN = "a config.json of yours"
-PUBLISHED = "as published"
-GPU_COUNTS = (1, 2, 4, 8, 16, 32)
-KV_DTYPES = ("bf16", "fp8", "fp8_e4m3", "fp8_ds_mla", "int8", "nvfp4", "fp4")
-ENGINES = ("ideal", "vllm", "sglang")
 CONFIG_MB = 4
 
 ENGINE_HELP = (
@@ -59,27 +56,24 @@ def choose() -> Chosen | None:
     """Draw the controls and return the replica they describe; None, with the reason on the page, if it is
     impossible."""
     from analysis.replica.kv_budget import Replica, kv_budget
-    from analysis.replica.models.catalog import gpu_names, load_gpu, model_names
+    from analysis.replica.models.catalog import load_gpu
     from analysis.replica.models.kv_layout import Sharding
 
     which, gpus, count, kind, engine = st.columns([3, 2, 1.7, 1.8, 2.2])
     name = which.selectbox(
-        "Model", [*model_names(), OWN], index=model_names().index("kimi-k2.6"), key="serve", bind="query-params",
+        "Model", **link.at("serve"), format_func=lambda m: "a config.json of yours" if m == OWN_MODEL else m,
         help="Configs as published; each names its source below.",
     )  # fmt: skip
     gpu = gpus.selectbox(
-        "GPU", gpu_names(), index=gpu_names().index("b200"), key="gpu", format_func=str.upper, bind="query-params",
+        "GPU", **link.at("gpu"), format_func=str.upper,
         help="Bytes as the driver reports them, not the rounded number on the box.",
     )  # fmt: skip
-    tp = count.selectbox("GPUs, TP", GPU_COUNTS, index=2, key="tp", bind="query-params", help=TP_HELP)
+    tp = count.selectbox("GPUs, TP", **link.at("tp"), help=TP_HELP)
     dtype = kind.selectbox(
-        "KV precision", KV_DTYPES, key="kv_as", bind="query-params",
+        "KV precision", **link.at("kv_as"),
         help="What the cache is stored in. A lower precision is not free: see what it changes at the end of this page.",
     )  # fmt: skip
-    rules = engine.selectbox(
-        "Engine", ENGINES, key="engine", bind="query-params",
-        help=ENGINE_HELP,
-    )  # fmt: skip
+    rules = engine.selectbox("Engine", **link.at("engine"), help=ENGINE_HELP)
     model = _model(str(name))
     with st.expander("More: parallelism, precision of the weights, memory", icon=":material/tune:"):
         more = _more()
@@ -94,7 +88,7 @@ def choose() -> Chosen | None:
     except ValueError as error:
         st.error(markdown(str(error)), icon=":material/error:")
         return None
-    flags = [f"--model {model.name if name != OWN else 'config.json'}", f"--gpu {gpu}", f"--tp {tp}"]
+    flags = [f"--model {model.name if name != OWN_MODEL else 'config.json'}", f"--gpu {gpu}", f"--tp {tp}"]
     flags += [f"--kv-dtype {dtype}"] if dtype != "bf16" else []
     flags += [f"--engine {rules}"] if rules != "ideal" else []
     return Chosen(replica, budget, (*flags, *more.flags()))
@@ -119,32 +113,30 @@ class _More(NamedTuple):
 
 
 def _more() -> _More | None:
-    from analysis.replica.models.config import WEIGHT_BITS
-
     one, two, three, four = st.columns(4)
     dp = one.number_input(
-        "DP-attention groups", 1, 64, key="dp", persist_state="session",
+        "DP-attention groups", **link.at("dp"),
         help="Groups of the GPUs that run attention on different requests. More capacity, but a prefix hits only in "
         "the group "
         "that has it.",
     )  # fmt: skip
     dcp = two.number_input(
-        "Decode context parallel", 1, 64, key="dcp", persist_state="session",
+        "Decode context parallel", **link.at("dcp"),
         help="Ranks that share the tokens of one sequence, so that a latent is not copied.",
     )  # fmt: skip
     weights = three.selectbox(
-        "Weights", [PUBLISHED, *WEIGHT_BITS], key="weights_as", persist_state="session",
+        "Weights", **link.at("weights_as"), format_func=lambda w: "as published" if w == PUBLISHED else w,
         help="Precision that the bytes of the weights are derived from.",
     )  # fmt: skip
     share = four.number_input(
-        "Share of the GPU to use", 0.0, 1.0, None, 0.01, key="utilization", persist_state="session",
+        "Share of the GPU to use", **link.at("utilization"), step=0.01,
         placeholder="the engine's default", help="gpu_memory_utilization, mem_fraction_static.",
     )  # fmt: skip
     one, two, three = st.columns(3)
     typed = (
-        one.text_input("GPU memory", key="gpu_bytes", persist_state="session", placeholder="e.g. 180GB or 179GiB"),
-        two.text_input("Weights of the replica", key="weight_bytes", persist_state="session", placeholder="e.g. 595GB"),
-        three.text_input("Reserve of each GPU", key="reserve_bytes", persist_state="session", placeholder="e.g. 3GB"),
+        one.text_input("GPU memory", **link.at("gpu_bytes"), placeholder="e.g. 180GB or 179GiB"),
+        two.text_input("Weights of the replica", **link.at("weight_bytes"), placeholder="e.g. 595GB"),
+        three.text_input("Reserve of each GPU", **link.at("reserve_bytes"), placeholder="e.g. 3GB"),
     )
     sizes = []
     for text in typed:
@@ -166,11 +158,11 @@ def _size(text: str | None) -> int | None:
 def _model(name: str) -> Model | None:
     from analysis.replica.models.catalog import load_model, model_from_text
 
-    if name != OWN:
+    if name != OWN_MODEL:
         return load_model(name)
     pasted, sent = st.columns(2)
     text = pasted.text_area(
-        "Paste a Hugging Face config.json", height=140, key="config-text", persist_state="session",
+        "Paste a Hugging Face config.json", height=140, **link.at("config-text"),
         placeholder='{"num_hidden_layers": 61, "num_attention_heads": 64, "kv_lora_rank": 512, …}',
     )  # fmt: skip
     file = sent.file_uploader("or send the file", type="json", key="config-file", max_upload_size=CONFIG_MB)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from app.visit.link import link
 from app.widgets.plain_text import markdown
 
 if TYPE_CHECKING:
@@ -22,16 +23,16 @@ def evaluation(change: str) -> list[Comparison]:
 
     with st.expander("Evaluation before and after", icon=":material/fact_check:"):
         way = st.segmented_control(
-            "Evaluation", ["Enter scores", "Inspect logs"], default="Enter scores", required=True, key="evaluation-way",
-            label_visibility="collapsed", persist_state="session",
+            "Evaluation", **link.at("evaluation"), required=True, label_visibility="collapsed",
+            format_func={"scores": "Enter scores", "logs": "Inspect logs"}.__getitem__,
         )  # fmt: skip
-        if way == "Inspect logs":
+        if way == "logs":
             return _imported(change)
         one, two, three = st.columns([2, 1, 1])
-        task = one.text_input("Task and metric", key=f"task-{change}", persist_state="session",
+        task = one.text_input("Task and metric", **link.at("score-task", scope=change),
                               placeholder="SWE-bench Verified, resolved")  # fmt: skip
-        before = two.number_input("Before", None, None, None, key=f"before-{change}", persist_state="session")
-        after = three.number_input("After", None, None, None, key=f"after-{change}", persist_state="session")
+        before = two.number_input("Before", **link.at("score-before", scope=change))
+        after = three.number_input("After", **link.at("score-after", scope=change))
         if before is None or after is None:
             st.caption(f"Scores of the same task with the cache at both precisions ({change}).")
             return []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from app.visit import question
+from app.visit.link import link
 from app.widgets import formats
 from app.widgets.plain_text import markdown
 
@@ -29,17 +30,15 @@ def assumptions(service: Service, asked: question.Asked | None) -> Assumptions:
     with st.expander("Assumptions, and measurements in their place", icon=":material/straighten:"):
         one, two, three = st.columns(3)
         mfu = one.slider(
-            "Share of peak FLOP/s in prefill (MFU)", 0.05, 1.0, (0.2, 0.5), 0.01, key="mfu", persist_state="session",
+            "Share of peak FLOP/s in prefill (MFU)", **link.at("mfu"), step=0.01,
             help="Not known without a measurement on your engine; 0.2 to 0.5 is common.",
         )  # fmt: skip
-        reached = two.slider(
-            "Share of HBM bandwidth in decode", 0.1, 1.0, (0.6, 0.9), 0.01, key="bandwidth", persist_state="session"
-        )
-        link = three.number_input(
-            "Host link of a GPU, GB/s", 1.0, 2000.0, 50.0, 5.0, key="link", persist_state="session",
+        reached = two.slider("Share of HBM bandwidth in decode", **link.at("bandwidth"), step=0.01)
+        reached_link = three.number_input(
+            "Host link of a GPU, GB/s", **link.at("link"), step=5.0,
             help="1e9 bytes a second, as reached one way.",
         )  # fmt: skip
-        found = Assumptions().replace(mfu=mfu, bandwidth_efficiency=reached, link_bytes_per_s=link * 1e9)
+        found = Assumptions().replace(mfu=mfu, bandwidth_efficiency=reached, link_bytes_per_s=reached_link * 1e9)
         found = _prefill(found, service)
         found = _decode(found, service)
         if asked is not None:
@@ -55,12 +54,8 @@ def _points(title: str, what: str, key: str, fixed: str = "") -> tuple[list[floa
     for i, (column, label) in enumerate(
         zip(columns, (f"1st: {what}", "takes, s", f"2nd: {what}", "takes, s"), strict=False)
     ):
-        values.append(
-            column.number_input(
-                label, 0.0, None, None, key=f"{key}-{i}", persist_state="session", placeholder="measured"
-            )
-        )
-    more = columns[4].number_input(fixed, 1, None, None, key=f"{key}-4", persist_state="session") if fixed else None
+        values.append(column.number_input(label, **link.at(f"{key}-{i}"), placeholder="measured"))
+    more = columns[4].number_input(fixed, **link.at(f"{key}-context")) if fixed else None
     return values, more
 
 
@@ -108,8 +103,7 @@ def _from_trace(found: Assumptions, service: Service, asked: question.Asked) -> 
     if timed < NEEDS:
         return found
     use = st.checkbox(
-        f"Take MFU from this dataset's TTFT ({formats.count(timed)} requests)", key="from-trace",
-        persist_state="session",
+        f"Take MFU from this dataset's TTFT ({formats.count(timed)} requests)", **link.at("from-trace"),
         help="Right only if it was recorded with this model on this replica; nothing in a trace says so. TTFT holds "
         "queueing.",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Small pieces of the page Replica: bands, and the formulas of a figure."""
+"""Small pieces of the page Hardware: bands, and the formulas of a figure."""
 
 from __future__ import annotations
 

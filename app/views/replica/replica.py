@@ -1,4 +1,4 @@
-"""Replica: does it fit, how many sessions, how fast, and what does a change buy; with or without a dataset."""
+"""Hardware: does it fit, how many sessions, how fast, and what does a change buy; with or without a dataset."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import streamlit as st
 from app.views.replica import measured, pieces
 from app.views.replica.choices import Chosen
 from app.visit import question
+from app.visit.link import link
 from app.widgets import figures, formats
 from app.widgets.charts.points import speed_lines
 from app.widgets.plain_text import markdown
@@ -63,37 +64,37 @@ def _load(chosen: Chosen, asked: question.Asked | None, workload: Workload | Non
 
     typical = workload.contexts["p50"] if workload is not None else None
     reply = workload.output_tokens if workload is not None else None
-    scope = f"-{asked.known.name}" if asked is not None else ""  # defaults follow the dataset, so keys do too
+    scope = asked.known.name if asked is not None else ""  # another dataset starts at its own figures
     one, two, three, four = st.columns(4)
     context = one.number_input(
-        "Prompt tokens", 1, 10_000_000, max(1, round(typical or 100_000)), 1000, key=f"context{scope}",
-        persist_state="session", help="Median of the dataset unless changed." if typical else None,
+        "Prompt tokens", **link.at("context", default=max(1, round(typical or 100_000)), scope=scope), step=1000,
+        help="Median of the dataset unless changed." if typical else None,
     )  # fmt: skip
     output = two.number_input(
-        "Reply tokens", 1, 1_000_000, max(1, round(reply or 500)), 50, key=f"output{scope}", persist_state="session",
+        "Reply tokens", **link.at("output", default=max(1, round(reply or 500)), scope=scope), step=50,
         help="Mean of the dataset unless changed." if reply else None,
     )  # fmt: skip
     percent = three.number_input(
-        "Hit rate of a request, %", 0.0, 100.0, round(100 * (rate if rate is not None else 0.95), 1), 1.0,
-        key=f"hits{scope}", persist_state="session",
+        "Hit rate of a request, %", step=1.0,
+        **link.at("hits", default=round(100 * (rate if rate is not None else 0.95), 1), scope=scope),
         help="Share of the prompt found in the cache. A request's own rate: the pooled rate of a trace hides that "
         "misses "
         "sit on the longest contexts." + (" Starts at this replica's rate on the dataset." if rate is not None else ""),
     )  # fmt: skip
-    batch = four.number_input("Requests at once", 1, 4096, 8, key="batch", persist_state="session")
+    batch = four.number_input("Requests at once", **link.at("batch"))
     one, two, three = st.columns(3)
     accept = one.number_input(
-        "Accept length", 1.0, 64.0, 1.0, 0.1, key="accept", persist_state="session",
+        "Accept length", **link.at("accept"), step=0.1,
         help="Tokens gained per verification, including the target's own; 1 is no speculation. Measured per kind of "
         "content: code "
         "accepts about twice as many as prose, and a mix is the harmonic mean.",
     )  # fmt: skip
     cost = two.number_input(
-        "Cost of drafting, plain steps", 0.0, 10.0, 0.0, 0.05, key="draft-cost", persist_state="session",
+        "Cost of drafting, plain steps", **link.at("draft-cost"), step=0.05,
         help="All draft passes of a step over one plain decode step.",
     )  # fmt: skip
     verify = three.number_input(
-        "Tokens verified a step", 1, 256, None, key="verify", persist_state="session", placeholder="8, or enough",
+        "Tokens verified a step", **link.at("verify"), placeholder="8, or enough",
     )  # fmt: skip
     r = chosen.replica
     try:
@@ -223,8 +224,8 @@ def _closed_loop(chosen: Chosen, load: Load, workload: Workload | None) -> None:
     think = workload.think_s if workload is not None else None
     with st.expander("Sessions that pause between requests (closed loop)", icon=":material/sync:"):
         pause = st.number_input(
-            "Pause between a session's requests, s (mean)", 0.0, 1e6, round(think if think is not None else 10.0, 1),
-            key=f"think-{'own' if think is None else round(think, 1)}", persist_state="session",
+            "Pause between a session's requests, s (mean)",
+            **link.at("think", default=round(think if think is not None else 10.0, 1)),
             help="Tool calls and people. Mean of the dataset's own gaps unless changed." if think is not None else None,
         )  # fmt: skip
         rows = [

@@ -6,20 +6,15 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from app.visit.link import link
 from app.widgets import formats
 
 if TYPE_CHECKING:
     from analysis.why.caches.cache import Cache
     from app.visit.question import Asked
 
-AXES = (
-    "all", "trajectory_type", "role", "transition", "transition_detail", "trigger", "work", "model", "agent", "source",
-    "session", "day", "turn", "gap", "prompt_length",
-)  # fmt: skip
 AXIS_NAMES = {"transition_detail": "transition, in detail", "work": "work (what the reply does)"}
 TTLS = {None: "for ever", 60.0: "1 min", 300.0: "5 min", 3600.0: "1 h"}
-SIZES = (None, 250_000, 500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000, 16_000_000)
-REPLICAS = (None, 2, 4, 8, 16)
 INSERTS = {"arrival": "as soon as it arrives", "finish": "once it is computed"}
 
 
@@ -33,13 +28,14 @@ def controls(asked: Asked) -> tuple[str, Cache]:
     from analysis.why.caches.cache import Cache
 
     by, size, time = st.columns(3)
-    axis = by.selectbox("By", AXES, format_func=axis_name, key="why-by", bind="query-params")
+    axis = by.selectbox("By", **link.at("why-by"), format_func=axis_name)
     capacity = size.selectbox(
-        "Cache size, tokens", SIZES, format_func=lambda n: "unbounded" if n is None else formats.short(n),
-        key="why-capacity", disabled=asked.unanchored, help="One LRU cache; with replicas, the cache of each of them.",
+        "Cache size, tokens", **link.at("why-capacity"),
+        format_func=lambda n: "unbounded" if n is None else formats.short(n),
+        disabled=asked.unanchored, help="One LRU cache; with replicas, the cache of each of them.",
     )  # fmt: skip
     ttl = time.selectbox(
-        "Blocks outlive their last use", list(TTLS), format_func=TTLS.__getitem__, key="why-ttl",
+        "Blocks outlive their last use", **link.at("why-ttl"), format_func=TTLS.__getitem__,
         disabled=asked.unanchored,
     )  # fmt: skip
     if asked.unanchored:
@@ -54,7 +50,7 @@ def controls(asked: Asked) -> tuple[str, Cache]:
 def _fleet(asked: Asked) -> tuple[int | None, str | None, str]:
     from analysis.fleet.routers import POLICIES
 
-    changed = st.session_state.get("why-replicas") is not None or st.session_state.get("why-insert") == "finish"
+    changed = link.value("why-replicas") is not None or link.value("why-insert") == "finish"
     with st.expander("Several replicas, prompts in flight", expanded=changed):
         st.caption(
             "Off, there is one cache, and a prompt can be hit as soon as it arrives: nothing is lost to routing or to "
@@ -62,18 +58,18 @@ def _fleet(asked: Asked) -> tuple[int | None, str | None, str]:
         )
         left, middle, right = st.columns(3)
         replicas = left.selectbox(
-            "Replicas", REPLICAS, format_func=lambda n: "one cache" if n is None else str(n), key="why-replicas",
+            "Replicas", **link.at("why-replicas"), format_func=lambda n: "one cache" if n is None else str(n),
             disabled=asked.unanchored,
         )  # fmt: skip
         policy = middle.selectbox(
-            "Routing policy", list(POLICIES), index=list(POLICIES).index("session_hash"), key="why-policy",
+            "Routing policy", **link.at("why-policy"),
             format_func=lambda name: name.replace("_", " "), disabled=asked.unanchored or replicas is None,
         )  # fmt: skip
         middle.caption(POLICIES[policy])
         durations = asked.desk.warehouse.loaded().requests["duration_s"]
         untimed = durations.null_count() == len(durations)
         insert = right.selectbox(
-            "A prompt can be hit", list(INSERTS), format_func=INSERTS.__getitem__, key="why-insert",
+            "A prompt can be hit", **link.at("why-insert"), format_func=INSERTS.__getitem__,
             disabled=asked.unanchored or untimed,
         )  # fmt: skip
         if untimed:

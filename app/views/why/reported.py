@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from app.views.why.tables import answer
+from app.visit.link import link
 from app.widgets import figures, formats
 from app.widgets.table import Column, interval, table
 
@@ -30,7 +31,7 @@ def provider(asked: Asked, found: Misses, flags: list[str]) -> None:
         st.info("The source reports no cache reads for prompts that are known.", icon=":material/info:")
         return
     axis = st.segmented_control(
-        "Reported by", ["model", "session", "day"], default="model", key="why-reported", required=True,
+        "Reported by", **link.at("why-reported"), required=True,
         format_func=str.capitalize, label_visibility="collapsed",
     )  # fmt: skip
     rows = answer(asked, f"provider {axis}", lambda: provider_gap(warehouse, question, found, axis))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from app.views.why.tables import answer
+from app.visit.link import link
 from app.widgets import figures, formats
 from app.widgets.table import Column, table
 
@@ -64,10 +65,8 @@ def sessions(asked: Asked, found: Misses, flags: list[str], values: dict[str, ob
         st.info("This trace names no sessions, so none can be listed.", icon=":material/info:")
         return
     present = [row["remedy"] for row in totals]
-    if st.session_state.get("why-remedy", "all") not in ("all", *present):
-        del st.session_state["why-remedy"]  # another cache or filter, in which it brings nothing back
     chosen = st.pills(
-        "Sessions that this would help", ["all", *present], default="all", key="why-remedy", required=True,
+        "Sessions that this would help", **link.at("why-remedy", ["all", *present]), required=True,
         format_func=lambda name: SHORT.get(name, "All"),
     )  # fmt: skip
     shown = frame

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from app.visit.link import link
 from app.widgets import figures, formats
 from app.widgets.charts import bars, lines
 from app.widgets.table import Column, table
@@ -58,9 +59,7 @@ def gaps_and_ttl(asked: Asked) -> None:
             ),
             "What an unbounded cache hits that forgets what was not used for so long.",
         )
-        st.page_link(
-            "views/cache.py", label="More sizes and TTLs, by any axis, on Cache size", icon=":material/memory:"
-        )
+        link.page("views/cache.py", label="More sizes and TTLs, by any axis, on Cache size", icon=":material/memory:")
 
 
 def over_time(asked: Asked) -> None:
