@@ -74,12 +74,28 @@ def request_losses(warehouse: Warehouse, question: Question, found: Misses) -> p
 
 
 def session_losses(warehouse: Warehouse, question: Question, losses: pl.DataFrame) -> pl.DataFrame:
-    """`request_losses` by session, those that lost most first; sessions that lost nothing are left out.
+    """`losses_by_session` without the sessions that lost nothing; those that lost most first.
 
     Returns:
         session_id, input_label, trajectory_type, role, requests, prefix_tokens, hit_rate (of the requested cache),
         reported_rate (null unknown), lost_tokens, what_brings_it_back (the remedy for most of them, in words), remedy
         (its name), a column for each of `REMEDIES`, provider_lost_tokens.
+    """
+    return (
+        losses_by_session(warehouse, losses)
+        .filter(pl.col("lost_tokens") > 0)
+        .with_columns(what_brings_it_back=pl.col("remedy").replace_strict(REMEDIES, return_dtype=pl.String))
+        .select(
+            "session_id", "input_label", "trajectory_type", "role", "requests", "prefix_tokens", "hit_rate",
+            "reported_rate", "lost_tokens", "what_brings_it_back", "remedy", *REMEDIES, "provider_lost_tokens",
+        )
+    )  # fmt: skip
+
+
+def losses_by_session(warehouse: Warehouse, losses: pl.DataFrame) -> pl.DataFrame:
+    """`request_losses` summed by session, those that lost most first: the columns of `session_losses`.
+
+    `remedy` is the one that brings most back, null where nothing is lost.
     """
     requests, kinds = warehouse.loaded().requests, warehouse.kinds()
     about = pl.DataFrame(
@@ -101,10 +117,9 @@ def session_losses(warehouse: Warehouse, question: Question, losses: pl.DataFram
             pl.col("prefix_tokens", "hit", "lost_tokens", *REMEDIES).sum(),
             *(_sum_or_null(name) for name in ("provider_lost_tokens", "reported_tokens", "reported_prefix_tokens")),
         )
-        .filter(pl.col("lost_tokens") > 0)
     )
     most = pl.max_horizontal(*REMEDIES)
-    first = pl.coalesce(pl.when(pl.col(name) == most).then(pl.lit(name)) for name in REMEDIES)
+    first = pl.coalesce(pl.when((most > 0) & (pl.col(name) == most)).then(pl.lit(name)) for name in REMEDIES)
     return (
         frame.join(labels, on="session_id", how="left", maintain_order="left")
         .with_columns(
@@ -112,13 +127,8 @@ def session_losses(warehouse: Warehouse, question: Question, losses: pl.DataFram
             reported_rate=_ratio("reported_tokens", "reported_prefix_tokens"),
             remedy=first,
         )
-        .with_columns(what_brings_it_back=pl.col("remedy").replace_strict(REMEDIES, return_dtype=pl.String))
-        .select(
-            "session_id", "input_label", "trajectory_type", "role", "requests", "prefix_tokens", "hit_rate",
-            "reported_rate", "lost_tokens", "what_brings_it_back", "remedy", *REMEDIES, "provider_lost_tokens",
-        )
         .sort("lost_tokens", "prefix_tokens", "session_id", descending=[True, True, False])
-    )  # fmt: skip
+    )
 
 
 def remedy_totals(warehouse: Warehouse, losses: pl.DataFrame) -> list[dict[str, Any]]:

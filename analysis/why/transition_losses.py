@@ -46,6 +46,11 @@ def detailed(warehouse: Warehouse) -> pl.Series:
       change, and named so: compaction if messages were dropped or summarised, tail if it lost at most 2 % or the
       tolerance, otherwise edit; system_change if the change is in the system prompt or the tools, by role
     """
+    frame = warehouse.dataset.caches.frame("details", (), lambda: _detailed(warehouse).to_frame())
+    return frame["transition"]
+
+
+def _detailed(warehouse: Warehouse) -> pl.Series:
     loaded, kinds = warehouse.loaded(), warehouse.kinds()
     r = loaded.requests
     previous = kinds["previous_row"].to_numpy().astype(np.int64)

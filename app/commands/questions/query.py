@@ -11,7 +11,7 @@ from app.commands.shell.options import dataset_argument, json_option, opened, qu
 from app.commands.shell.rules import alone, excludes
 from app.commands.shell.terminal import emit_frame, emit_json, say
 
-NEED_CAUSES = ("misses", "missing_sessions")
+NEED_CAUSES = ("misses", "missing_sessions", "session_turns")
 """Queries over the causes of every request: those of an unbounded cache unless a file of others is named."""
 
 
