@@ -12,6 +12,7 @@ import click
 from app.commands.shell.command import command
 from app.commands.shell.options import opened
 from app.visit.server import clear_dead
+from app.visit.uploads.leases import MINUTES, MINUTES_VARIABLE
 
 PATIENCE_S = 10
 """How long the server may take to end."""
@@ -22,9 +23,13 @@ PATIENCE_S = 10
 @click.option(
     "--data-root", multiple=True, type=click.Path(exists=True, file_okay=False), help="A folder visitors may open."
 )
+@click.option(
+    "--lease", type=click.FloatRange(0, 100_000), default=MINUTES, show_default=True,
+    help="Minutes that an upload is kept after the last visit.",
+)  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), default=8501, show_default=True, help="Port to listen on.")
 @click.option("--address", default="localhost", show_default=True, help="Address to listen on.")
-def app_command(dataset: str | None, data_root: tuple[str, ...], port: int, address: str) -> None:
+def app_command(dataset: str | None, data_root: tuple[str, ...], lease: float, port: int, address: str) -> None:
     """Open the app in a browser, on DATASET if given. Ctrl-C or SIGTERM ends it and deletes all uploads.
 
     \b
@@ -32,7 +37,7 @@ def app_command(dataset: str | None, data_root: tuple[str, ...], port: int, addr
       tracetower app mine
       tracetower app --data-root /srv/traces --address 0.0.0.0
     """
-    environment = dict(os.environ)
+    environment = {**os.environ, MINUTES_VARIABLE: f"{lease:g}"}
     if dataset is not None:
         opened(dataset)
         environment["TRACETOWER_DATASET"] = str(Path(dataset).resolve())

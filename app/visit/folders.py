@@ -1,8 +1,7 @@
-"""Where the files of a visit and the demo lie."""
+"""Where the demo lies."""
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -10,16 +9,6 @@ import streamlit as st
 
 from app.visit.known import DEMO
 from app.visit.server import server_folder
-
-
-def _remove(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-@st.cache_resource(show_spinner=False, scope="session", on_release=_remove)
-def session_folder() -> Path:
-    """This visitor's own folder (mode 0700, an unguessable name), removed when the visit ends."""
-    return Path(tempfile.mkdtemp(prefix="visit-", dir=server_folder()))
 
 
 @st.cache_resource(show_spinner=False)

@@ -12,11 +12,18 @@ DEMO = "demo"
 
 
 class Known(NamedTuple):
-    """A dataset that this visitor may look at. `name` is its label and its value in the URL; no path: the demo."""
+    """A dataset that this visitor may look at; no path: the demo."""
 
     name: str
     path: Path | None
     private: bool
+    id: str = ""
+    """Of an upload."""
+
+    @property
+    def value(self) -> str:
+        """What the link calls it."""
+        return self.id or self.name
 
 
 def demo() -> Known:

@@ -22,7 +22,7 @@ INPUTS = {
     "selectbox", "multiselect", "number_input", "text_input", "text_area", "slider", "select_slider", "checkbox",
     "segmented_control", "pills", "radio", "toggle",
 }  # fmt: skip
-NO_SETTINGS = {"path-text"}
+NO_SETTINGS = {"path-text", "root-dataset", "into", "upload-name"}
 """Inputs that say what to do once, not how a page is shown."""
 
 

@@ -96,7 +96,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str | None]]] = {
     "compare": ("compare {d} {i}.json --json", {"block-size": "8", "arrivals": "staggered:20"}),
     "bundle": ("bundle {d} -o {t}/b.zip", {"models": "pseudonyms"}),
     "demo": ("demo -o {t}/ds", {}),
-    "app": ("app {d}", {"port": "8502", "address": "0.0.0.0", "data-root": "{t}"}),
+    "app": ("app {d}", {"port": "8502", "address": "0.0.0.0", "data-root": "{t}", "lease": "30"}),
     "formats": ("formats", {}),
 }  # fmt: skip
 """Command -> (the least that it takes, its options with a value that changes what it says of the rows above)."""

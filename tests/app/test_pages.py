@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.visit import uploads
+from app.visit.uploads import sent as uploads
 from app.widgets import formats
 from tests.places import ROOT
 

@@ -19,7 +19,8 @@ from typing import Any
 
 import pytest
 
-from app.visit import reading, server, uploads
+from app.visit import server
+from app.visit.uploads import reading, sent
 from tests.places import ROOT
 
 ROWS = [
@@ -117,19 +118,19 @@ def test_a_visitor_who_leaves_takes_the_reading_along(tmp_path: Path) -> None:
     class Left(BaseException):
         """What Streamlit raises in the script of a visitor who left."""
 
-    pipe = tmp_path / "pipe.jsonl"
-    os.mkfifo(pipe)  # a reader of this waits for ever
+    long = tmp_path / "long.jsonl"  # takes much longer than what follows
+    long.write_text("".join(json.dumps(row) + "\n" for row in ROWS) * 150_000)
     pids: list[int] = []
 
     def leave(progress: dict[str, Any]) -> None:
         listed = subprocess.run(
             ["ps", "-o", "pid,args", "--ppid", str(os.getpid())], capture_output=True, text=True, check=True
         ).stdout
-        pids.extend(int(line.split()[0]) for line in listed.splitlines() if "app.visit.reading_process" in line)
+        pids.extend(int(line.split()[0]) for line in listed.splitlines() if "app.visit.uploads.reading_process" in line)
         raise Left
 
     with pytest.raises(Left):
-        reading.read([str(pipe), write(tmp_path / "trace.jsonl")], tmp_path / "d", {}, leave)
+        reading.read([str(long)], tmp_path / "d", {}, leave)
     assert pids
     left = [pid for pid in pids if Path(f"/proc/{pid}/status").exists()]
     assert not [pid for pid in left if "reading_process" in Path(f"/proc/{pid}/cmdline").read_text()]
@@ -144,7 +145,8 @@ def test_what_a_receipt_suggests_is_a_button() -> None:
         "rejects": [{"file": "x", "line": 1, "reason": "name the unit (--time-unit ms, us or ns)"}],
     }  # fmt: skip
     assert [(way.option, way.value) for way in reading.ways_on(receipt)] == [
-        ("block_tokens", "64"), ("format", "mooncake-delta"), ("time_unit", "ms"),
+        ("block_tokens", "64"), ("format", "mooncake-delta"), ("time_unit", "ms"), ("time_unit", "us"),
+        ("time_unit", "ns"),
     ]  # fmt: skip
 
 
@@ -161,13 +163,12 @@ class Sent:
 
 
 def test_uploads_have_totals(tmp_path: Path) -> None:
-    visitor = tmp_path / "visit"
-    visitor.mkdir()
-    (visitor / "kept").write_bytes(b"x" * 1000)
-    uploads.check([Sent(uploads.VISITOR_BYTES - 1000)], visitor, tmp_path)
-    with pytest.raises(uploads.TooMuch, match=re.escape("tracetower bundle")):
-        uploads.check([Sent(uploads.VISITOR_BYTES - 999)], visitor, tmp_path)
-    assert server.used_bytes(tmp_path) == 1000
+    (tmp_path / "kept").write_bytes(b"x" * 1000)
+    kept = server.used_bytes(tmp_path)
+    assert kept == 1000
+    sent.check([Sent(sent.VISITOR_BYTES - 1000)], kept, tmp_path)
+    with pytest.raises(sent.TooMuch, match=re.escape("tracetower bundle")):
+        sent.check([Sent(sent.VISITOR_BYTES - 999)], kept, tmp_path)
 
 
 def test_a_dataset_that_is_sent_is_opened_as_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

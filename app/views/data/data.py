@@ -6,8 +6,8 @@ from functools import partial
 
 import streamlit as st
 
+from app.views.data import progress, ways_in
 from app.views.data import receipt as receipts
-from app.views.data import ways_in
 from app.visit import guard, question, state
 from app.visit.known import Known
 from app.visit.link import link
@@ -38,34 +38,26 @@ def _show_open(known: Known) -> None:
         st.caption("This dataset came without a receipt.")
     else:
         receipts.show(receipt)
-        if ways_in.can_read_again(known.name):
-            receipts.ways(receipt, partial(ways_in.read_again, known.name))
+        lease = state.lease_of(known)
+        if lease is not None and lease.added:
+            st.caption("This is the receipt of what was added last. The other pages show the whole dataset.")
+        if lease is not None and lease.inputs:
+            receipts.ways(receipt, partial(progress.read_again, lease), lease.id)
     with st.container(horizontal=True):
         link.page("views/overview.py", label="See the overview", icon=":material/insights:")
         link.page("views/cache.py", label="See what a cache of a size would hit", icon=":material/memory:")
     if receipt is not None:
         receipts.rejects(known, receipt)
+        receipts.download(known.name, receipt)
     st.divider()
 
 
 with guard.page(LEAD):
-    failed = st.session_state.get("failed")
-    if failed is not None:
-        name, why, receipt = failed
-        st.error(
-            f"**Nothing was opened**: {markdown(why)}. "
-            + ("Each file and the reason are below; the formats " if receipt else "The formats ")
-            + "that can be read are at the end of this page.",
-            icon=":material/error:",
-        )
-        if receipt is not None:
-            receipts.ways(receipt, partial(ways_in.read_again, name))
-            receipts.rejects(None, receipt)
-    else:
-        with guard.guarded():
-            known = question.opened()
-            if known is not None:
-                _show_open(known)
+    progress.draw()
+    with guard.guarded():
+        known = question.opened()
+        if known is not None:
+            _show_open(known)
     ways_in.draw()
     with st.expander("Formats that can be read", icon=":material/description:"), guard.guarded():
         _show_formats()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import streamlit as st
 
 from app.visit.desk import desk
 from app.visit.known import Known
-from app.visit.reading import Again, ways_on
+from app.visit.uploads.reading import Again, ways_on
 from app.widgets import figures, formats
 from app.widgets.plain_text import markdown
 from app.widgets.table import texts
@@ -84,11 +85,20 @@ def rejects(known: Known | None, receipt: dict[str, Any]) -> None:
     texts(rows, "Records that were not used, with the reason", ("Line or entry",))
 
 
-def ways(receipt: dict[str, Any], again: Callable[[Again], None]) -> None:
-    """A button for each option with which the receipt suggests to read again."""
+def download(name: str, receipt: dict[str, Any]) -> None:
+    """The whole receipt as a file."""
+    st.download_button(
+        "Receipt (JSON)", lambda: json.dumps(receipt, indent=1, ensure_ascii=False),
+        f"{'-'.join(name.replace('/', ' ').split())}-receipt.json", "application/json", on_click="ignore",
+        key="receipt-file", type="tertiary", icon=":material/download:",
+    )  # fmt: skip
+
+
+def ways(receipt: dict[str, Any], again: Callable[[Again], None], of: str) -> None:
+    """A button for each option with which the receipt of an upload suggests to read again."""
     with st.container(horizontal=True):
         for way in ways_on(receipt):
             st.button(
-                f"Read again with {way.words}", key=f"again-{way.option}-{way.value}", on_click=again, args=(way,),
+                f"Read again with {way.words}", key=f"again-{of}-{way.option}-{way.value}", on_click=again, args=(way,),
                 icon=":material/replay:", type="primary",
             )  # fmt: skip

@@ -1,82 +1,26 @@
-"""The three ways in: the demo, what the visitor sends, a path of this server; and reading again with other options."""
+"""The three ways in: the demo, what the visitor sends, and the folders of this server."""
 
 from __future__ import annotations
 
-import secrets
-import shutil
+import os
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import streamlit as st
 
-from app.visit import folders, known, reading, state, uploads
+from app.views.data import progress, sending
+from app.visit import known, state
 from app.visit.known import Known
 from app.visit.link import link
-from app.visit.server import server_folder
-from app.widgets import formats
+from app.visit.uploads import leases
 from app.widgets.plain_text import markdown
 
-
-class Inputs(NamedTuple):
-    """What a dataset was read from, so that it can be read again with other options."""
-
-    paths: tuple[str, ...]
-    name: str
-    options: tuple[tuple[str, Any], ...] = ()
-
-
-def _progress(box: Any) -> reading.Watch:
-    """A watcher that draws a bar and one line into `box`."""
-
-    def watch(progress: dict[str, Any]) -> None:
-        share = progress["done"] / progress["total"] if progress["total"] else 0.0
-        done = f"{formats.count(progress['done'])} of {formats.count(progress['total'])} files"
-        read = f"{formats.count(progress['requests'])} requests · {formats.size(progress['bytes_read'])}"
-        text = f"{progress['stage'].capitalize()} · {done} · {read} · {formats.seconds(progress['seconds'])}"
-        box.progress(min(1.0, share), text=text)
-
-    return watch
-
-
-def read(inputs: Inputs) -> None:
-    """Read inputs into a dataset of this session and open it, or keep the receipt that says why nothing was usable."""
-    path = folders.session_folder() / f"dataset-{secrets.token_hex(8)}"
-    session = st.session_state
-    session["read_from"] = {**session.get("read_from", {}), inputs.name: inputs}
-    with st.status("Reading", expanded=True):
-        box = st.empty()
-        try:
-            receipt = reading.read(list(inputs.paths), path, dict(inputs.options), _progress(box))
-            before = state.opened().get(inputs.name)
-            state.open_dataset(Known(inputs.name, path, True), receipt)
-            if before is not None and before.private and before.path is not None:
-                shutil.rmtree(before.path, ignore_errors=True)  # read again: the new one takes its place
-            session.pop("failed", None)
-        except reading.NotRead as error:
-            session["failed"] = (inputs.name, str(error), error.receipt)
-    session["sent"] = session.get("sent", 0) + 1  # an empty box for what is sent next
-    st.rerun()
-
-
-def read_again(name: str, way: reading.Again) -> None:
-    """Put off until the page runs: read the inputs of `name` with one option more."""
-    inputs: Inputs | None = st.session_state.get("read_from", {}).get(name)
-    if inputs is not None:
-        value = int(way.value) if way.option == "block_tokens" else way.value
-        options = {**dict(inputs.options), way.option: value}
-        st.session_state["read_next"] = inputs._replace(options=tuple(options.items()))
-
-
-def can_read_again(name: str) -> bool:
-    """Whether the inputs of `name` still exist."""
-    return name in st.session_state.get("read_from", {})
+MOST_LISTED = 500
+MOST_FOLDERS = 5_000
 
 
 def draw() -> None:
-    """The three boxes; first what a button has put off."""
-    waiting: Inputs | None = st.session_state.pop("read_next", None)
-    if waiting is not None:
-        read(waiting)
+    """The three boxes, and how what is sent or named there is read."""
     demo, sent, server = st.columns(3, gap="medium")
     with demo.container(border=True, height="stretch"):
         st.subheader("Try the demo", anchor=False)
@@ -84,81 +28,34 @@ def draw() -> None:
         st.button("Open the demo", type="primary", on_click=_open_demo, icon=":material/play_arrow:", key="open-demo")
     with sent.container(border=True, height="stretch"):
         st.subheader("Send your own", anchor=False)
-        _upload()
+        sending.draw()
     with server.container(border=True, height="stretch"):
-        st.subheader("Read a path of this server", anchor=False)
-        _path_box()
+        st.subheader("Open what is on this server", anchor=False)
+        _roots()
+    sending.how()
 
 
 def _open_demo() -> None:
-    st.session_state.pop("failed", None)
     state.open_dataset(known.demo())
     if link.value("arrivals") == "recorded":
         # the same choice as `tracetower demo`, shown in the sidebar and in every command line
         link.put("arrivals", "staggered:600")
 
 
-def _upload() -> None:
-    what = st.segmented_control(
-        "What to send", **link.at("send"), required=True, label_visibility="collapsed",
-        format_func={"files": "Files", "folder": "A folder"}.__getitem__,
-    )  # fmt: skip
-    folder = what == "folder"
-    sent = st.file_uploader(
-        "A folder with traces" if folder else "Traces, zips of traces, or a bundled dataset",
-        accept_multiple_files="directory" if folder else True,
-        key=f"sent-{'folder' if folder else 'files'}-{st.session_state.get('sent', 0)}",
-        help="Agent transcripts and request traces, also .gz, .zst and .zip; or the zip that `tracetower bundle` "
-        "writes. Only this session of yours can see them; they are deleted when it ends.",
-    )
-    if refused := st.session_state.pop("upload_refused", None):
-        st.error(markdown(refused), icon=":material/error:")
-    if not sent:
-        return
-    try:
-        uploads.check(sent, folders.session_folder(), server_folder())
-    except uploads.TooMuch as error:
-        _drop(sent, str(error))
-    if st.button("Read what was sent", type="primary", icon=":material/upload:", key="read-sent"):
-        _take(sent)
-
-
-def _drop(sent: list[Any], why: str) -> None:
-    """Give back the memory that the files hold, and say why on the page as it is drawn anew."""
-    uploads.forget(sent)
-    st.session_state["upload_refused"] = why
-    st.session_state["sent"] = st.session_state.get("sent", 0) + 1
-    st.rerun()
-
-
-def _take(sent: list[Any]) -> None:
-    from traces.dataset.bundle import open_bundle
-    from traces.dataset.layout import NotADataset, is_dataset
-
-    name = f"upload {sum(k.private for k in state.opened().values()) + 1}"
-    try:
-        inputs = uploads.save(sent, folders.session_folder())
-        uploads.forget(sent)
-        if len(inputs) == 1 and is_dataset(Path(inputs[0])):
-            path = Path(inputs[0])
-            if path.is_file():
-                path = folders.session_folder() / f"dataset-{secrets.token_hex(8)}"
-                open_bundle(Path(inputs[0]), path)
-            state.open_dataset(Known(name, path, True))
-            st.session_state.pop("failed", None)
-            st.rerun()
-    except (uploads.TooMuch, NotADataset, OSError) as error:
-        _drop(sent, str(error) if isinstance(error, ValueError) else "This server has no room for that now.")
-    read(Inputs(tuple(inputs), name))
-
-
-def _path_box() -> None:
+def _roots() -> None:
     roots = known.roots()
     if not roots:
         st.write("For traces too large to send. This server was started without folders to read; start it with")
         st.code("tracetower app --data-root DIR", language="bash", wrap_lines=True)
         return
-    names = ", ".join(f"`{root.name}`" for root in roots)
+    listed = _datasets()
+    if listed:
+        more = f"The first {MOST_LISTED} are listed." if len(listed) > MOST_LISTED else None
+        st.selectbox(
+            f"{len(listed[:MOST_LISTED])} datasets", listed[:MOST_LISTED], None, key="root-dataset", help=more,
+            placeholder="Choose one, or type a part of its name", on_change=_open_listed,
+        )  # fmt: skip
+    names = ", ".join(f"`{markdown(root.name)}`" for root in roots)
     with st.form("path", border=False):
         text = st.text_input(
             "File, folder or dataset", placeholder="team/2026-11", key="path-text",
@@ -167,16 +64,42 @@ def _path_box() -> None:
         sent = st.form_submit_button("Open", icon=":material/folder_open:")
     if not sent or not text.strip():
         return
-    st.session_state.pop("failed", None)
     try:
-        path = known.within_roots(text)
+        path, chosen = known.within_roots(text), sending.options()
     except known.OutsideRoots as error:
         st.error(f"{error}. It may read: {names}.", icon=":material/error:")
+        return
+    except ValueError as error:
+        st.error(markdown(str(error)), icon=":material/error:")
         return
     name = known.root_name(path)
     from traces.dataset.layout import is_dataset
 
     if is_dataset(path):
         state.open_dataset(Known(name, path, False))
-        st.rerun()
-    read(Inputs((str(path),), name))
+    else:
+        progress.start(leases.new(name), (str(path),), chosen)
+    st.rerun()
+
+
+def _open_listed() -> None:
+    named = state.resolve(st.session_state["root-dataset"] or "")
+    if isinstance(named, Known):
+        state.open_dataset(named)
+
+
+@st.cache_data(ttl=10, show_spinner=False)
+def _datasets() -> list[str]:
+    """Names of the datasets below the data roots; links are not followed, and what is below a dataset is its own."""
+    from traces.dataset.layout import is_dataset
+
+    found = []
+    walks = (entry for root in known.roots() for entry in os.walk(root))
+    for place, folders, _ in islice(walks, MOST_FOLDERS):
+        path = Path(place)
+        if is_dataset(path):
+            folders.clear()
+            if path not in known.roots():
+                found.append(known.root_name(path))
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+    return sorted(found)

@@ -16,6 +16,7 @@ WHY_AXES = (
 OWN_MODEL = "own"
 """A config.json of the visitor's in place of a model of the catalogue."""
 PUBLISHED = "published"
+DETECTED = "detected"
 KV_DTYPES = ("bf16", "fp8", "fp8_e4m3", "fp8_ds_mla", "int8", "nvfp4", "fp4")
 POOL_SIZES = (None, 250_000, 500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000, 16_000_000)
 
@@ -45,6 +46,12 @@ def _policies() -> Sequence[str]:
     return list(POLICIES)
 
 
+def _formats() -> Sequence[str]:
+    from traces.intake.registry import READERS
+
+    return [DETECTED, *sorted(READERS)]
+
+
 def _targets() -> Sequence[str]:
     from analysis.export.planners import TARGETS
 
@@ -70,6 +77,13 @@ _ALL = (
     Setting("arrivals", "", str, "recorded"),
     _number("block", "", int, 1, None),
     Setting("send", "data", str, "files", _of("files", "folder")),
+    Setting("reading", "data", str),
+    Setting("read-format", "data", str, DETECTED, _formats),
+    _number("read-blocks", "data", int, 1, 1 << 20, None, True),
+    Setting("read-unit", "data", str, DETECTED, _of(DETECTED, "s", "ms", "us", "ns")),
+    Setting("read-tokenizer", "data", str, "o200k_base", _of("o200k_base", "cl100k_base", "bytes")),
+    Setting("read-columns", "data", str, ""),
+    Setting("read-one", "data", bool, False),
     Setting("growth-by", "overview", str, "all", _of("all", "trajectory_type")),
     Setting("by", "cache", str, "all", _of(*AXES)),
     Setting("kv", "cache", str, "none", _models("none")),

@@ -15,9 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TICK_S = 0.25
 LONGEST_S = 3600.0
+
+NOTHING_YET = {"stage": "starting", "done": 0, "total": 0, "bytes_read": 0, "requests": 0, "seconds": 0.0}
 
 Watch = Callable[[dict[str, Any]], None]
 
@@ -39,14 +41,20 @@ class Again(NamedTuple):
 
 
 _WORDS = {"block-size": "blocks of {}", "format": "the format {}", "time-unit": "times in {}"}
+_UNITS = ("s", "ms", "us", "ns")
 _OPTIONS = {"block-size": "block_tokens", "format": "format", "time-unit": "time_unit"}
 
 
 def ways_on(receipt: dict[str, Any]) -> list[Again]:
     """The options that the receipt's warnings and rejects name with a value, each once."""
     texts = [*receipt.get("warnings", ()), *(reject["reason"] for reject in receipt.get("rejects", ()))]
+    value = r"[a-z0-9_-]+"
     named = dict.fromkeys(
-        match for text in texts for match in re.findall(r"--(block-size|format|time-unit) ([a-z0-9_-]+)\b", text)
+        (flag, found)
+        for text in texts
+        for flag, values in re.findall(rf"--(block-size|format|time-unit) ({value}(?:(?:, | or ){value}\b)*)", text)
+        for found in re.findall(value, re.sub(r" or |, ", " ", values))
+        if found in _UNITS or flag != "time-unit"
     )
     return [Again(_OPTIONS[flag], value, _WORDS[flag].format(value)) for flag, value in named]
 
@@ -66,7 +74,7 @@ def read(inputs: list[str], dataset: Path, options: dict[str, Any], watch: Watch
     """
     environment = {**os.environ, "POLARS_MAX_THREADS": "1", "PYTHONPATH": str(ROOT), "TMPDIR": str(dataset.parent)}
     process = subprocess.Popen(
-        [sys.executable, "-m", "app.visit.reading_process"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        [sys.executable, "-m", "app.visit.uploads.reading_process"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         env=environment, start_new_session=True,
     )  # fmt: skip
     try:
@@ -81,7 +89,7 @@ def _answer(process: subprocess.Popen[bytes], order: dict[str, Any], watch: Watc
     process.stdin.write(json.dumps(order).encode() + b"\n")
     process.stdin.flush()  # it stays open: the process ends when this end of the pipe does
     started, held = time.monotonic(), b""
-    progress: dict[str, Any] = {"stage": "starting", "done": 0, "total": 0, "bytes_read": 0, "requests": 0}
+    progress = dict(NOTHING_YET)
     with selectors.DefaultSelector() as ready:
         ready.register(process.stdout, selectors.EVENT_READ)
         while True:

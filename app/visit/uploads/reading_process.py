@@ -1,4 +1,4 @@
-"""The process that reads what a visitor sent; `app.visit.reading` starts it. One order in, lines of JSON out."""
+"""The process that reads what a visitor sent; `app.visit.uploads.reading` starts it. An order in, JSON lines out."""
 
 from __future__ import annotations
 

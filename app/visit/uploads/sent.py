@@ -29,19 +29,19 @@ class TooMuch(ValueError):
     """More was sent than the limits allow."""
 
 
-def check(sent: list[Any], visitor: Path, server: Path) -> None:
+def check(sent: list[Any], kept: int, server: Path) -> None:
     """Refuse what is more than one visitor, or all of them, may keep.
 
     Args:
         sent: the files in the box.
-        visitor: the visitor's own folder.
+        kept: bytes of the visitor's other uploads.
         server: the folder of all visitors.
 
     Raises:
         TooMuch: the message says which limit, and what to do.
     """
     size = sum(upload.size for upload in sent)
-    if used_bytes(visitor) + size > VISITOR_BYTES:
+    if kept + size > VISITOR_BYTES:
         raise TooMuch(
             f"you may keep {VISITOR_BYTES >> 30} GiB on this server, and {size / 1e9:,.1f} GB more would be too much. "
             "Read large traces with the command line and send the zip of tracetower bundle"
