@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "interactivity": ("serving.interactivity", "TTFT and tokens per second of one replica."),
     "route": ("serving.route", "Replicas and routing policies on the trace."),
     "misses": ("questions.misses", "Where the input tokens went."),
+    "cost": ("questions.cost", "What the trace costs at dated list prices, and what each loss costs."),
     "profile": ("questions.profile", "The workload as distributions."),
     "export": ("export", "The trace for planners and load generators."),
     "synth": ("data.synth", "A seeded workload from a profile."),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from analysis.replica.models.config import AttentionWork, Model
 
@@ -25,20 +27,21 @@ class PrefillWork(NamedTuple):
         return self.flops / self.cold_flops if self.cold_flops else 0.0
 
 
-def _pairs(start: float, end: float, work: AttentionWork) -> float:
+def _pairs(start: Any, end: Any, work: AttentionWork) -> Any:
     """(query, key) pairs of queries at positions start..end: the integral of min(position / stride, limit)."""
     if work.limit is None:
         return (end * end - start * start) / 2 / work.stride
     knee = work.limit * work.stride
-    below_start, below_end = min(start, knee), min(end, knee)
+    below_start, below_end = np.minimum(start, knee), np.minimum(end, knee)
     grown = (below_end * below_end - below_start * below_start) / 2 / work.stride
-    return grown + (max(end, knee) - max(start, knee)) * work.limit
+    return grown + (np.maximum(end, knee) - np.maximum(start, knee)) * work.limit
 
 
-def _span_flops(model: Model, start: float, end: float) -> tuple[float, float]:
+def span_flops(model: Model, start: Any, end: Any) -> tuple[Any, Any]:
+    """(linear, attention) FLOPs to prefill the tokens from `start` to `end` of a prompt: numbers, or arrays of them."""
     new = end - start
     linear = 2.0 * model.parameters.active * new
-    attention = 0.0
+    attention = 0.0 * new
     for work in model.attention:
         attention += work.layers * (work.flops_per_pair * _pairs(start, end, work) + work.flops_per_token * new)
     return linear, attention
@@ -58,8 +61,8 @@ def prefill_work(model: Model, context_tokens: float, hit_rate: float = 0.0) -> 
         raise ValueError(f"hit rate {hit_rate} must be between 0 and 1 (a fraction, not percent)")
     if context_tokens <= 0:
         raise ValueError(f"context {context_tokens} must be at least 1 token")
-    linear, attention = _span_flops(model, context_tokens * hit_rate, context_tokens)
-    cold = sum(_span_flops(model, 0.0, context_tokens))
+    linear, attention = span_flops(model, context_tokens * hit_rate, context_tokens)
+    cold = sum(span_flops(model, 0.0, context_tokens))
     return PrefillWork(linear, attention, cold)
 
 

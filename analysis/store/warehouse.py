@@ -167,7 +167,11 @@ class Warehouse:
         """row, group and prefix_tokens of the selected requests whose prompt is known, by row."""
         check = axis if axis == "all" else check_axis(axis)
         sql = 'SELECT row, "group", prefix_tokens FROM grouped($axis) WHERE prefix_tokens IS NOT NULL ORDER BY row'
-        return self._run(self.prepare(question), sql, {"axis": check})
+        return self.select(question, sql, {"axis": check})
+
+    def select(self, question: Question, sql: str, params: dict[str, Any] | None = None) -> pl.DataFrame:
+        """Run a SELECT of the library over the views of `question`; values are bound, and any number of rows comes."""
+        return self._run(self.prepare(question), sql, params or {})
 
     def sql(self, text: str, question: Question) -> pl.DataFrame:
         """Run one SELECT that a user wrote, over the dataset's tables, the views and the queries.

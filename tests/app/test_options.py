@@ -62,6 +62,12 @@ COMMANDS: dict[str, tuple[str, dict[str, str | None]]] = {
     "query": (
         "query {d} hit_rate_over_time bins=3 --json", {**QUESTION, "sql": "SELECT * FROM selected", "list": None}
     ),
+    "cost": (
+        "cost {d} --as-model claude-opus-4.5 --json",
+        {**{k: v for k, v in QUESTION.items() if k != "definition"}, "by": "model", "writes": "1h",
+         "prices": "{i}.toml", "model": "llama-3.1-8b", "gpu": "h200", "weights": "fp8",
+         "gpu-hour-usd": "4"},
+    ),
     "profile": (
         "profile {d}", {"block-size": "8", "arrivals": "staggered:20", "output": "{t}/p.json", "schema": None}
     ),
@@ -103,7 +109,8 @@ COMMANDS: dict[str, tuple[str, dict[str, str | None]]] = {
 
 NEEDED = {
     "cross": ("capacity-tokens", "ttl"), "capacity-bytes": ("model", "kv-dtype"), "tp": ("capacity-bytes",),
-    "model": ("gpu", "service"), "gpu": ("model",), "policy": ("replicas",), "replicas": ("policy",),
+    "model": ("gpu", "service"), "gpu": ("model",), "gpu-hour-usd": ("model",),
+    "weights": ("model",), "policy": ("replicas",), "replicas": ("policy",),
     "remedy": ("show",), "most": ("show",), "seed": ("sessions",), "think": ("sessions",), "insert": ("service",),
     "draft-cost": ("accept-length",), "verify-tokens": ("accept-length",),
     "max-running": ("service",), "queue-limit": ("max-running",),
@@ -133,6 +140,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         (inputs / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     turns = [{"ts": 20 + i, "session_id": "s", "prompt": text.format(word)} for i, word in enumerate(("second", "2nd"))]
     (inputs / "d.jsonl").write_text("".join(json.dumps(turn) + "\n" for turn in turns))
+    Path(f"{inputs}.toml").write_text("[[price]]\nmodels = 'claude-.*'\ninput = 7.0\noutput = 8.0\n")
     Path(f"{inputs}.json").write_text(json.dumps(profile(warehouse.open_dataset(folder / "ds"))))
     return {"d": str(folder / "ds"), "i": str(inputs)}
 
