@@ -14,7 +14,8 @@ MOST_RECTANGLES = 2000
 
 
 def shown_turns(turns: pl.DataFrame, first: int | None = None, last: int | None = None) -> pl.DataFrame:
-    """The turns of a window to draw, each with the turns `x0` to `x1` (not included) that it stands for.
+    """The turns of a window to draw, each with the turns `x0` to `x1` (not included) that it stands for, their longest
+    pause `longest_gap_s` and the sub-agents `started` in them.
 
     Up to `MOST_TURNS` turns and `MOST_RECTANGLES` rectangles all are drawn. Above, the window is cut into at most
     `COLUMNS` columns of equally many turns, and each column shows its turn that lost most tokens (`LOST`), of equals
@@ -32,7 +33,12 @@ def shown_turns(turns: pl.DataFrame, first: int | None = None, last: int | None 
     while True:
         columns = (
             inside.with_columns(column=place // step, lost_here=lost)
-            .with_columns(x0=pl.col("turn").min().over("column"), x1=pl.col("turn").max().over("column") + 1)
+            .with_columns(
+                x0=pl.col("turn").min().over("column"),
+                x1=pl.col("turn").max().over("column") + 1,
+                longest_gap_s=pl.col("gap_s").max().over("column"),
+                started=pl.col("sub_agents").sum().over("column"),
+            )
             .sort("column", "lost_here", "prefix_tokens", "turn", descending=[False, True, True, False])
             .unique("column", keep="first", maintain_order=True)
             .drop("column", "lost_here")

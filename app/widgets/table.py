@@ -51,9 +51,13 @@ def interval(low: float | None, high: float | None) -> str | None:
 
 
 def table(
-    rows: Sequence[Mapping[str, Any]] | pl.DataFrame, columns: Sequence[Column], alt: str, key: str | None = None
-) -> None:
-    """Show rows; a column in which nothing is known is left out."""
+    rows: Sequence[Mapping[str, Any]] | pl.DataFrame, columns: Sequence[Column], alt: str, key: str | None = None,
+    pick: bool = False,
+) -> Mapping[str, Any] | None:  # fmt: skip
+    """Show rows; a column in which nothing is known is left out.
+
+    With `pick` rows can be chosen (`key` is then needed): returns the chosen one, None before that.
+    """
     import pandas as pd  # type: ignore[import-untyped]
 
     shown_rows = rows if isinstance(rows, Sequence) else rows.to_dicts()
@@ -70,7 +74,8 @@ def table(
         )
         for column in shown
     }
-    _show(styler, config, len(shown_rows), alt, key)
+    chosen = _show(styler, config, len(shown_rows), alt, key, pick=pick)
+    return shown_rows[chosen[0]] if chosen and chosen[0] < len(shown_rows) else None
 
 
 def texts(
@@ -90,13 +95,19 @@ def texts(
 
 
 def _show(
-    data: Any, config: dict[str, Any], rows: int, alt: str, key: str | None, row_height: int | None = None
-) -> None:
+    data: Any, config: dict[str, Any], rows: int, alt: str, key: str | None, row_height: int | None = None,
+    pick: bool = False,
+) -> list[int]:  # fmt: skip
+    """Draw the table; returns the places of the rows that are chosen, at their box or by a click on a cell."""
     height: Any = "content" if rows <= WHOLE_ROWS and row_height is None else "auto"
-    st.dataframe(
+    given: dict[str, Any] = {} if not pick else {"on_select": "rerun", "selection_mode": ["single-row", "single-cell"]}
+    event = st.dataframe(
         data, hide_index=True, column_config=config, alt=alt, key=key, height=height, placeholder=formats.UNKNOWN,
-        row_height=row_height,
+        row_height=row_height, **given,
     )  # fmt: skip
+    if not pick:
+        return []
+    return [*event.selection.rows, *(cell[0] for cell in event.selection.cells)]
 
 
 def _text(value: Any) -> str:

@@ -10,6 +10,8 @@ from app.visit.link import link
 from app.widgets import formats
 
 if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
+
     from analysis.why.caches.cache import Cache
     from app.visit.question import Asked
 
@@ -25,10 +27,15 @@ def axis_name(axis: str) -> str:
 
 def controls(asked: Asked) -> tuple[str, Cache]:
     """Draw the controls; the axis and the cache that they say."""
-    from analysis.why.caches.cache import Cache
-
     by, size, time = st.columns(3)
     axis = by.selectbox("By", **link.at("why-by"), format_func=axis_name)
+    return axis, cache_controls(asked, size, time)
+
+
+def cache_controls(asked: Asked, size: DeltaGenerator, time: DeltaGenerator) -> Cache:
+    """Draw the controls of the cache, its size and TTL in these two places; the cache that they say."""
+    from analysis.why.caches.cache import Cache
+
     capacity = size.selectbox(
         "Cache size, tokens", **link.at("why-capacity"),
         format_func=lambda n: "unbounded" if n is None else formats.short(n),
@@ -44,7 +51,7 @@ def controls(asked: Asked) -> tuple[str, Cache]:
             "a TTL or replicas, and to see what changes over time."
         )
     replicas, policy, insert = _fleet(asked)
-    return axis, Cache() if asked.unanchored else Cache(capacity, ttl, replicas, policy, insert)
+    return Cache() if asked.unanchored else Cache(capacity, ttl, replicas, policy, insert)
 
 
 def _fleet(asked: Asked) -> tuple[int | None, str | None, str]:

@@ -72,7 +72,7 @@ def sessions(asked: Asked, found: Misses, flags: list[str], values: dict[str, ob
     shown = frame
     if chosen in present:
         shown = frame.filter(frame[chosen] > 0).sort(chosen, descending=True, maintain_order=True)
-    names = _names(asked)
+    names = file_names(asked)
     rows = [
         {**row, "input": names.get(row["input_label"], row["input_label"]), "what": SHORT[row["remedy"]]}
         for row in shown.head(MOST).to_dicts()
@@ -99,7 +99,7 @@ def sessions(asked: Asked, found: Misses, flags: list[str], values: dict[str, ob
     figures.downloads("missing-sessions", shown, source)
 
 
-def _names(asked: Asked) -> dict[str, str]:
+def file_names(asked: Asked) -> dict[str, str]:
     """The visitor's own file names; of data that others may see too, the labels have to do."""
     if not asked.known.private:
         return {}

@@ -135,6 +135,13 @@ def page(path: Any, label: str, icon: str | None = None, **settings: Any) -> Non
     st.page_link(path, label=label, icon=icon, query_params=query)
 
 
+def go(path: str, **settings: Any) -> None:
+    """Go to another page with these settings, and all others as they are."""
+    for name, value in settings.items():
+        put(name, value)
+    st.switch_page(path, query_params=compose(_kept().values))
+
+
 def changed() -> bool:
     """Whether links to other pages that were made as the page began no longer hold."""
     kept = _kept()

@@ -18,6 +18,7 @@ OWN_MODEL = "own"
 PUBLISHED = "published"
 DETECTED = "detected"
 KV_DTYPES = ("bf16", "fp8", "fp8_e4m3", "fp8_ds_mla", "int8", "nvfp4", "fp4")
+SESSION_ORDERS = ("lost_tokens", "prefix_tokens", "turns", "length_s", "sub_agents", "hit_rate", "start_s")
 POOL_SIZES = (None, 250_000, 500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000, 16_000_000)
 
 
@@ -99,6 +100,15 @@ _ALL = (
     Setting("why-insert", "why", str, "arrival", _of("arrival", "finish")),
     Setting("why-remedy", "why", str, "all"),
     Setting("why-reported", "why", str, "model", _of("model", "session", "day")),
+    _number("session", "sessions", int, 0, None, None, True),
+    _number("turn", "sessions", int, 0, None, None, True),
+    _number("turns-from", "sessions", int, 0, None, None, True),
+    _number("turns-to", "sessions", int, 0, None, None, True),
+    Setting("sessions-sort", "sessions", str, "lost_tokens", _of(*SESSION_ORDERS)),
+    Setting("sessions-cause", "sessions", str, "all"),
+    Setting("sessions-find", "sessions", str, ""),
+    _number("sessions-page", "sessions", int, 1, None, 1),
+    _number("node", "sessions", int, 0, None, 0),
     Setting("serve", "hardware", str, "kimi-k2.6", _models(OWN_MODEL)),
     Setting("config-text", "hardware", str, "", linked=False),
     Setting("gpu", "hardware", str, "b200", _gpus),

@@ -133,7 +133,8 @@ def long_session(turns: int) -> pl.DataFrame:
     prefix = turn * 10 + 10
     hit = pl.select(pl.when(broken).then(5).otherwise(turn * 10)).to_series()
     empty = {name: pl.lit(0, pl.Int64) for name in STACK}
-    return pl.DataFrame({"turn": turn, "prefix_tokens": prefix}).with_columns(**empty).with_columns(
+    about = {"gap_s": pl.Series([1.0] * (turns - 1) + [9.0]), "sub_agents": pl.Series([0] * (turns - 1) + [2])}
+    return pl.DataFrame({"turn": turn, "prefix_tokens": prefix, **about}).with_columns(**empty).with_columns(
         hit=hit, rewritten=pl.when(broken).then(prefix - 15).otherwise(0), first_seen=10
     )  # fmt: skip
 
@@ -144,6 +145,7 @@ def test_ten_thousand_turns_become_four_hundred_columns_that_hide_no_break() -> 
     assert shown.height == COLUMNS
     assert (shown["x1"] - shown["x0"]).to_list() == [25] * COLUMNS
     assert 7001 in shown["turn"]
+    assert shown.select(pl.col("longest_gap_s", "started").last()).row(0) == (9.0, 2)
     # every other column shows the longest prompt of its turns
     assert shown.filter(pl.col("rewritten") == 0)["turn"].to_list() == [t for t in range(24, 10_000, 25) if t != 7024]
     assert tower(shown).height <= MOST_RECTANGLES

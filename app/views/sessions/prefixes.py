@@ -1,0 +1,77 @@
+"""The prefixes that prompts share, as an icicle: width is requests, depth is tokens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from app.visit.link import link
+from app.widgets import figures, formats
+
+if TYPE_CHECKING:
+    from analysis.sessions.icicle import Icicle
+    from app.visit.question import Asked
+
+MEANS = (
+    "The prefix tree of the selected prompts. A rectangle is a stretch of prefix: as wide as the requests that share "
+    "it, as high as it is long in tokens, so its area is the prompt tokens in it. A stretch goes on as long as 80 % of "
+    "its requests do; those that leave it are drawn at its right, at their mean depth."
+)
+
+
+def draw(asked: Asked) -> None:
+    """The picture from the chosen node down; a click makes a stretch the root."""
+    import polars as pl
+
+    from analysis.sessions.icicle import icicle
+    from app.widgets.charts import rectangles
+
+    root = int(link.value("node") or 0)
+    nodes = len(asked.desk.warehouse.loaded().tree.parent)
+    if root >= nodes:
+        link.refuse("node", "no such stretch in this dataset")
+        root = 0
+    found = asked.desk.answer(
+        f"icicle {root} {asked.question!r}", lambda: icicle(asked.desk.warehouse, asked.question, root)
+    )
+    if found.rectangles.is_empty():
+        st.info("No selected prompt has a known prefix here.", icon=":material/info:")
+        if root:
+            st.button("Show all prefixes", on_click=link.put, args=("node", 0), icon=":material/zoom_out_map:")
+        return
+    _words(found, root)
+    frame = found.rectangles.with_columns(
+        words=pl.when(pl.col("part") == "branches")
+        .then(pl.format("{} small branches, drawn as one", "nodes"))
+        .otherwise(pl.lit("shared prefix")),
+        role=pl.col("role").replace("unknown", None).str.replace_all("_", " ").fill_null(formats.UNKNOWN),
+        session=pl.col("session_id").cast(pl.String).fill_null("several or unknown"),
+    )
+    chart = rectangles.icicle_chart(frame, found.requests)
+    event = st.altair_chart(
+        chart, width="stretch", alt="Prefixes by the requests that share them", key=f"icicle-{root}", on_select="rerun",
+        selection_mode=rectangles.PICK,
+    )  # fmt: skip
+    figures.downloads("prefixes", found.rectangles, asked.source("", "report", "--json", means=MEANS), chart)
+    points = event.selection.get(rectangles.PICK) or []
+    if points and int(points[0].get("node", root)) != root:
+        link.put("node", int(points[0]["node"]))
+        st.rerun()
+
+
+def _words(found: Icicle, root: int) -> None:
+    factor = found.prompt_tokens / found.distinct_tokens if found.distinct_tokens else None
+    st.markdown(
+        f"{formats.count(found.requests)} requests send **{formats.tokens(found.prompt_tokens)} prompt tokens**, of "
+        f"which **{formats.tokens(found.distinct_tokens)} are distinct**: each is sent {formats.factor(factor)}."
+    )
+    grey = "" if found.least_requests < 2 else (
+        f" Grey: branches of fewer than {formats.count(found.least_requests)} requests, drawn as one."
+    )  # fmt: skip
+    st.caption(
+        "A rectangle is a stretch of prefix, as wide as the requests that share it and as deep as it is long: what is "
+        f"wide and deep is what a cache reuses most. Click one to look below it.{grey}"
+    )
+    if root:
+        st.button("Show all prefixes", on_click=link.put, args=("node", 0), icon=":material/zoom_out_map:")
