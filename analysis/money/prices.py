@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterable
 from datetime import date
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +32,7 @@ class Price(NamedTuple):
     """What one model costs from a day on.
 
     Attributes:
-        models: a regular expression for the whole plain name.
+        models: plain names (`plain_name`); `*` stands for anything.
         since: the first day (UTC); None: since the model's first day.
         rates: for prompts of at most `above_tokens` tokens, or for all if that is None.
         above_tokens: longer prompts pay `above` for all their tokens.
@@ -40,7 +41,7 @@ class Price(NamedTuple):
         note: what else matters; "" for nothing.
     """
 
-    models: str
+    models: tuple[str, ...]
     since: date | None
     rates: Rates
     above_tokens: int | None
@@ -49,13 +50,13 @@ class Price(NamedTuple):
     checked: str
     note: str
 
-    @property
-    def writes_cost(self) -> bool:
-        """Whether writing to the cache costs more than input that is not cached."""
-        return self.rates.write != self.rates.input
+    def names(self, name: str) -> bool:
+        """Whether this is the price of the model with that plain name."""
+        return any(fnmatchcase(name, pattern) for pattern in self.models)
 
 
 _VENDOR = re.compile(r"^(?:(?:us|eu|apac|global)\.)?(?:anthropic|openai|google|moonshot|deepseek)\.|^.*/")
+_OLD = re.compile(r"claude-(opus|sonnet|haiku)-(3(?:\.\d)?)$")
 _CLAUDE = re.compile(r"(claude-(?:[a-z]+-)?\d{1,2})-(\d{1,2})(?=-|$)")
 _DATED = re.compile(
     r"(?:[-@](?:20\d{6}|20\d\d-\d\d-\d\d)|\[1m\]|-v\d+(?::\d+)?|-latest|-(?:exp|preview)(?:-\d\d-\d\d(?:-20\d\d)?)?)+$"
@@ -68,7 +69,7 @@ def plain_name(model: str) -> str:
     `us.anthropic.claude-opus-4-5-20251101-v1:0` -> `claude-opus-4.5`, `openai/gpt-5.2-2025-12-11` -> `gpt-5.2`.
     """
     name = _VENDOR.sub("", model.strip().lower())
-    return _CLAUDE.sub(r"\1.\2", _DATED.sub("", name))
+    return _OLD.sub(r"claude-\2-\1", _CLAUDE.sub(r"\1.\2", _DATED.sub("", name)))
 
 
 class Prices:
@@ -85,7 +86,7 @@ class Prices:
         fitting = [
             row
             for row in self.rows
-            if name and re.fullmatch(row.models, name) and (day is None or row.since is None or row.since <= day)
+            if name and row.names(name) and (day is None or row.since is None or row.since <= day)
         ]
         same = [row for row in fitting if row.models == fitting[0].models]
         return max(same, key=lambda row: row.since or date.min, default=None)
@@ -95,6 +96,11 @@ class Prices:
 def list_prices() -> tuple[Price, ...]:
     """The prices that come with this release (`prices.toml`)."""
     return _rows(tomllib.loads(Path(__file__).with_name("prices.toml").read_text("utf-8")), "prices.toml")
+
+
+def named_models() -> list[str]:
+    """The models that the list prices name, in the order of the table."""
+    return list(dict.fromkeys(name for price in list_prices() for name in price.models))
 
 
 def load_prices(path: str | Path | None = None) -> Prices:
@@ -131,10 +137,8 @@ def _price(row: Any, sources: dict[Any, dict[str, Any]], where: str) -> Price:
     texts = {"source": source.get("url") or row.get("source") or where.split(",")[0], "checked": source.get("checked")}
     texts |= {name: row[name] for name in ("checked", "note") if name in row}
     models, since, limit = row.get("models"), row.get("since"), row.get("above_tokens")
-    try:
-        re.compile(models if isinstance(models, str) else "(")
-    except re.error:
-        raise BadQuestion(f"{where}: models is not a regular expression: {models!r}", "prices") from None
+    if not isinstance(models, list) or not models or not all(isinstance(name, str) and name for name in models):
+        raise BadQuestion(f"{where}: models is a list of names, not {models!r}", "prices")
     if (
         not isinstance(since, date | None)
         or not isinstance(limit, int | None)
@@ -144,7 +148,7 @@ def _price(row: Any, sources: dict[Any, dict[str, Any]], where: str) -> Price:
     above = None if limit is None else _rates(row["above"], f"{where}, above")
     rates = _rates({name: row[name] for name in Rates._fields if name in row}, where)
     checked = str(texts["checked"] or "date not given")
-    return Price(str(models), since, rates, limit, above, str(texts["source"]), checked, str(texts.get("note", "")))
+    return Price(tuple(models), since, rates, limit, above, str(texts["source"]), checked, str(texts.get("note", "")))
 
 
 def _rates(given: Any, where: str) -> Rates:

@@ -95,6 +95,23 @@ def seconds(value: Number) -> str:
     return f"{value / 86_400:.1f}{SPACE}d"
 
 
+def usd(value: Number) -> str:
+    """US dollars: $48 210, $412.50, $30.33, $0.0347."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    sign, amount = "−" if value < 0 else "", abs(value)
+    if amount >= 999.5:
+        return f"{sign}${count(amount)}"
+    if amount >= 0.995 or amount == 0:
+        return f"{sign}${amount:.2f}"
+    return f"{sign}${amount:.{2 - math.floor(math.log10(amount))}f}"  # three figures, never a power of ten
+
+
+def price(value: Number) -> str:
+    """US dollars for a million tokens, as the price list writes them: $0.3, $12.5."""
+    return f"${value:g}" if value is not None and math.isfinite(value) else UNKNOWN
+
+
 def size(value: Number) -> str:
     """Bytes in binary units: 68.6 GiB."""
     if value is None or not math.isfinite(value):

@@ -140,7 +140,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         (inputs / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     turns = [{"ts": 20 + i, "session_id": "s", "prompt": text.format(word)} for i, word in enumerate(("second", "2nd"))]
     (inputs / "d.jsonl").write_text("".join(json.dumps(turn) + "\n" for turn in turns))
-    Path(f"{inputs}.toml").write_text("[[price]]\nmodels = 'claude-.*'\ninput = 7.0\noutput = 8.0\n")
+    Path(f"{inputs}.toml").write_text("[[price]]\nmodels = ['claude-*']\ninput = 7.0\noutput = 8.0\n")
     Path(f"{inputs}.json").write_text(json.dumps(profile(warehouse.open_dataset(folder / "ds"))))
     return {"d": str(folder / "ds"), "i": str(inputs)}
 

@@ -63,7 +63,7 @@ def provider(asked: Asked, found: Misses, flags: list[str]) -> None:
     import polars as pl
 
     flat = pl.DataFrame(shown, infer_schema_length=None).drop("name", "achievable", "reported")
-    lines = "\n".join(f"- **{_named(name)}**: {text}" for name, text in {**CAUSES, **ABOVE_REASONS}.items())
+    lines = "\n".join(f"- **{named(name)}**: {text}" for name, text in {**CAUSES, **ABOVE_REASONS}.items())
     means = f"The first that fits, in this order:\n\n{lines}"
     source = asked.source(
         "",
@@ -95,8 +95,8 @@ def _tokens(rows: list[dict[str, Any]], axis: str, causes: list[str], reasons: l
         rows,
         [
             Column("name", axis.capitalize()), Column("gap_tokens", "Gap", formats.tokens),
-            *(Column(f"lost {c}", _capital(_named(c)), formats.tokens, CAUSES.get(c)) for c in causes),
-            *(Column(f"above {r}", f"Above: {_named(r)}", formats.tokens, ABOVE_REASONS.get(r)) for r in reasons),
+            *(Column(f"lost {c}", _capital(named(c)), formats.tokens, CAUSES.get(c)) for c in causes),
+            *(Column(f"above {r}", f"Above: {named(r)}", formats.tokens, ABOVE_REASONS.get(r)) for r in reasons),
             *([Column("above_ceiling_requests", "Requests above", formats.count)] if reasons else []),
         ], "The gap in tokens by cause",
     )  # fmt: skip
@@ -111,7 +111,8 @@ def _met(rows: list[dict[str, Any]], column: str) -> list[str]:
     return sorted(sums, key=lambda name: -sums[name])
 
 
-def _named(cause: str) -> str:
+def named(cause: str) -> str:
+    """A cause in people's words."""
     return CAUSE_NAMES.get(cause, cause.replace("_", " "))
 
 

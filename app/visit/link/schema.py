@@ -15,6 +15,8 @@ WHY_AXES = (
 )  # fmt: skip
 OWN_MODEL = "own"
 """A config.json of the visitor's in place of a model of the catalogue."""
+AS_LOGGED = "logged"
+"""Price a request as the model that answered it."""
 PUBLISHED = "published"
 DETECTED = "detected"
 KV_DTYPES = ("bf16", "fp8", "fp8_e4m3", "fp8_ds_mla", "int8", "nvfp4", "fp4")
@@ -59,6 +61,12 @@ def _targets() -> Sequence[str]:
     return list(TARGETS)
 
 
+def _priced() -> Sequence[str]:
+    from analysis.money.prices import named_models
+
+    return [AS_LOGGED, *named_models()]
+
+
 def _weights() -> Sequence[str]:
     from analysis.replica.models.config import WEIGHT_BITS
 
@@ -92,6 +100,9 @@ _ALL = (
     _number("capacity", "cache", int, 1, None),
     _number("tier1", "cache", int, 1, None),
     _number("tier2", "cache", int, 1, None),
+    Setting("why-part", "why", str, "causes", _of("causes", "sessions", "provider", "what-if", "cost")),
+    Setting("cost-writes", "why", str, "5m", _of("5m", "1h")),
+    Setting("cost-as", "why", str, AS_LOGGED, _priced),
     Setting("why-by", "why", str, "all", _of(*WHY_AXES)),
     Setting("why-capacity", "why", int, None, _of(*POOL_SIZES)),
     Setting("why-ttl", "why", float, None, _of(None, 60.0, 300.0, 3600.0)),

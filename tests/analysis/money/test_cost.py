@@ -25,7 +25,7 @@ from traces.intake.ingest import Options, ingest
 TEXT = "".join(f"{i:07d}\n" for i in range(4000))
 OWN = """
 [[price]]
-models = 'toy'
+models = ["toy"]
 input = 1.0
 read = 0.1
 write = 1.25
@@ -35,7 +35,7 @@ above_tokens = 5000
 above = { input = 2.0, read = 0.2, write = 2.5, write_1h = 4.0, output = 20.0 }
 
 [[price]]
-models = 'toy'
+models = ["toy"]
 since = 2027-01-01
 input = 100.0
 output = 1000.0
@@ -135,11 +135,11 @@ def test_list_prices_are_dated_and_sourced() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[[price]]\nmodels = 'a'\ninput = -1.0\noutput = 2.0", "price 1: input and output"),
-        ("[[price]]\nmodels = 'a'\ninput = 1.0", "price 1: input and output"),
-        ("[[price]]\nmodels = '('\ninput = 1.0\noutput = 2.0", "price 1: models is not a regular expression"),
-        ("[[price]]\nmodels = 'a'\ninput = 1.0\noutput = 2.0\nreed = 3.0", "price 1: unknown reed"),
-        ("[[price]]\nmodels = 'a'\ninput = 1.0\noutput = 2.0\nabove_tokens = 3", "price 1: since is a date"),
+        ("[[price]]\nmodels = ['a']\ninput = -1.0\noutput = 2.0", "price 1: input and output"),
+        ("[[price]]\nmodels = ['a']\ninput = 1.0", "price 1: input and output"),
+        ("[[price]]\nmodels = 'a'\ninput = 1.0\noutput = 2.0", "price 1: models is a list of names"),
+        ("[[price]]\nmodels = ['a']\ninput = 1.0\noutput = 2.0\nreed = 3.0", "price 1: unknown reed"),
+        ("[[price]]\nmodels = ['a']\ninput = 1.0\noutput = 2.0\nabove_tokens = 3", "price 1: since is a date"),
         ("x = 1", "holds no"),
         ("{", "not a table of prices in TOML"),
     ],
