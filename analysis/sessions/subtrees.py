@@ -210,7 +210,7 @@ def rectangles(
         beside = x + float(requests[last] - small_last + small)
         found = np.empty(large, np.int64)
         large = 0
-        for i in range(links):
+        for i in range(links - 1, -1, -1):
             v = chain[i]
             for k in range(first[v], first[v + 1]):
                 c = np.int64(child[k])

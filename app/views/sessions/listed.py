@@ -9,6 +9,7 @@ import streamlit as st
 from app.views.sessions.answers import Answers
 from app.views.why.sessions import COLUMNS, MEANS, SHORT, file_names
 from app.visit.link import link
+from app.visit.link.session_rows import HINT
 from app.widgets import figures, formats
 from app.widgets.table import Column, table
 
@@ -45,7 +46,7 @@ def draw(found: Answers, words: str) -> None:
     page = _page(shown.height)
     rows = [_row(row, names) for row in shown.slice((page - 1) * PAGE_ROWS, PAGE_ROWS).to_dicts()]
     present = [name for name in COLUMNS if int(whole[name].sum())]
-    st.caption("Click a row to open the session.")
+    st.caption(HINT)
     picked = table(rows, _columns(present), "Sessions", key=f"sessions-{order}-{cause}-{page}", pick=True)
     if picked is not None:
         link.put("turn", None)

@@ -62,9 +62,12 @@ def draw(asked: Asked) -> None:
 
 def _words(found: Icicle, root: int) -> None:
     factor = found.prompt_tokens / found.distinct_tokens if found.distinct_tokens else None
+    top = int(found.rectangles.sort("y0")["y0"][0])
+    below = f" after token {formats.count(top)}" if root else ""
+    sent, distinct = formats.tokens(found.prompt_tokens), formats.tokens(found.distinct_tokens)
     st.markdown(
-        f"{formats.count(found.requests)} requests send **{formats.tokens(found.prompt_tokens)} prompt tokens**, of "
-        f"which **{formats.tokens(found.distinct_tokens)} are distinct**: each is sent {formats.factor(factor)}."
+        f"{formats.count(found.requests)} requests send **{sent} prompt tokens**{below}, of which **{distinct} are "
+        f"distinct**: each is sent {formats.factor(factor)}."
     )
     grey = "" if found.least_requests < 2 else (
         f" Grey: branches of fewer than {formats.count(found.least_requests)} requests, drawn as one."
@@ -74,4 +77,11 @@ def _words(found: Icicle, root: int) -> None:
         f"wide and deep is what a cache reuses most. Click one to look below it.{grey}"
     )
     if root:
-        st.button("Show all prefixes", on_click=link.put, args=("node", 0), icon=":material/zoom_out_map:")
+        sessions = found.rectangles["session_id"].unique()
+        with st.container(horizontal=True):
+            st.button("Show all prefixes", on_click=link.put, args=("node", 0), icon=":material/zoom_out_map:")
+            if len(sessions) == 1 and sessions[0] is not None:
+                st.button(
+                    f"Open session {sessions[0]}, whose requests these are", on_click=link.put,
+                    args=("session", sessions[0]), icon=":material/forum:",
+                )  # fmt: skip

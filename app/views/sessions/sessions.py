@@ -39,7 +39,8 @@ with guard.page(LEAD):
         )
         st.stop()
     chosen = link.value("session")
-    tabs = None if chosen is not None else st.tabs(["Sessions", "Shared prefixes"])
+    names = ["Sessions", "Shared prefixes"]
+    tabs = None if chosen is not None else st.tabs(names, default=names[bool(link.value("node"))])
     with st.container() if tabs is None else tabs[0], guard.guarded():
         words, cache = _cache(asked)
         try:

@@ -9,8 +9,9 @@ import streamlit as st
 from app.views.why import controls as why_controls
 from app.views.why import tables as why_tables
 from app.visit import question
+from app.visit.link.session_rows import of_group, session_rows
 from app.widgets import figures, formats
-from app.widgets.table import SMALL_NOTE, Column, interval, table
+from app.widgets.table import SMALL_NOTE, Column, interval
 
 if TYPE_CHECKING:
     from analysis.why.caches.cache import Cache
@@ -94,10 +95,15 @@ def _rates(asked: question.Asked, axis: str, flags: list[str], found: Misses, ke
         lambda: group_rates(asked.desk.warehouse, asked.question, found, axis, tuple(kept)),
     )  # fmt: skip
     rows = [
-        {**row, "name": f"{row['group']}{' *' if row['small'] else ''}", "ends": interval(row["low"], row["high"])}
+        {
+            **row,
+            "name": f"{row['group']}{' *' if row['small'] else ''}",
+            "ends": interval(row["low"], row["high"]),
+            "session_id": of_group(axis, row["group"]),
+        }
         for row in sorted(frame.to_dicts(), key=lambda row: kept.index(row["group"]))
     ]
-    table(
+    session_rows(
         rows,
         [
             Column("name", "Group"), Column("sessions", "Sessions", formats.count),
@@ -105,7 +111,7 @@ def _rates(asked: question.Asked, axis: str, flags: list[str], found: Misses, ke
             Column("ends", "95 % interval", None, METHOD),
             Column("rate_per_request", "Mean of requests", formats.rate),
             Column("rate_by_compute", "By attention", formats.rate, "Weighted by the attention that is saved."),
-        ], "Hit rates with their intervals",
+        ], "Hit rates with their intervals", f"rates-{axis}",
     )  # fmt: skip
     by = [] if axis == "all" else ["--by", axis]
     source = asked.source("", "misses", *by, *flags, "--show", "causes", "--json", means=METHOD, computed="rates")

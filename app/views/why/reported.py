@@ -8,6 +8,7 @@ import streamlit as st
 
 from app.views.why.tables import answer
 from app.visit.link import link
+from app.visit.link.session_rows import of_group, session_rows
 from app.widgets import figures, formats
 from app.widgets.table import Column, interval, table
 
@@ -41,19 +42,22 @@ def provider(asked: Asked, found: Misses, flags: list[str]) -> None:
     intervals = {row["group"]: row for row in ends}
     causes = _met(rows, "lost_by_cause")
     reasons = _met(rows, "above_by_reason")
-    shown = [_row(row, intervals.get(row["group"], {}), causes, reasons) for row in rows]
+    shown = [
+        {**_row(row, intervals.get(row["group"], {}), causes, reasons), "session_id": of_group(axis, row["group"])}
+        for row in rows
+    ]
     st.caption(
         "Achievable: shared with an earlier prompt, to the token. The gap is what was lost, less what was read above "
         "what is known to be shared: a counting problem, or a head that is not in the files. It is not clamped."
     )
-    table(
+    session_rows(
         shown[:MOST],
         [
             Column("name", str(axis).capitalize()), Column("requests", "Requests", formats.count),
             Column("achievable_rate", "Achievable", formats.rate), Column("achievable", "95 % interval"),
             Column("reported_rate", "Reported", formats.rate), Column("reported", "95 %, reported"),
             Column("gap_rate", "Gap", formats.points),
-        ], "Reported against achievable",
+        ], "Reported against achievable", f"reported-{axis}",
     )  # fmt: skip
     _tokens(shown[:MOST], str(axis), causes, reasons)
     if len(rows) > MOST:
@@ -62,7 +66,7 @@ def provider(asked: Asked, found: Misses, flags: list[str]) -> None:
         st.caption("\\* fewer than 20 sessions: the interval says little. A dash: fewer than two.")
     import polars as pl
 
-    flat = pl.DataFrame(shown, infer_schema_length=None).drop("name", "achievable", "reported")
+    flat = pl.DataFrame(shown, infer_schema_length=None).drop("name", "achievable", "reported", "session_id")
     lines = "\n".join(f"- **{named(name)}**: {text}" for name, text in {**CAUSES, **ABOVE_REASONS}.items())
     means = f"The first that fits, in this order:\n\n{lines}"
     source = asked.source(
@@ -91,14 +95,14 @@ def _tokens(rows: list[dict[str, Any]], axis: str, causes: list[str], reasons: l
     st.caption(
         "The gap in tokens: what was not read, by cause, and what was read above what is known to be shared, by why."
     )
-    table(
+    session_rows(
         rows,
         [
             Column("name", axis.capitalize()), Column("gap_tokens", "Gap", formats.tokens),
             *(Column(f"lost {c}", _capital(named(c)), formats.tokens, CAUSES.get(c)) for c in causes),
             *(Column(f"above {r}", f"Above: {named(r)}", formats.tokens, ABOVE_REASONS.get(r)) for r in reasons),
             *([Column("above_ceiling_requests", "Requests above", formats.count)] if reasons else []),
-        ], "The gap in tokens by cause",
+        ], "The gap in tokens by cause", f"gap-{axis}",
     )  # fmt: skip
 
 

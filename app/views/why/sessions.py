@@ -8,6 +8,7 @@ import streamlit as st
 
 from app.views.why.tables import answer
 from app.visit.link import link
+from app.visit.link.session_rows import session_rows
 from app.widgets import figures, formats
 from app.widgets.table import Column, table
 
@@ -79,7 +80,7 @@ def sessions(asked: Asked, found: Misses, flags: list[str], values: dict[str, ob
     ]
     if shown.height > MOST:
         st.caption(f"The first {MOST} of {formats.count(shown.height)} sessions; all are in the files below.")
-    table(
+    session_rows(
         rows,
         [
             Column("session_id", "Session", str), Column("input", "From"), Column("trajectory_type", "Type"),
@@ -88,7 +89,7 @@ def sessions(asked: Asked, found: Misses, flags: list[str], values: dict[str, ob
             Column("hit_rate", "Hit rate", formats.rate, "In the cache chosen above."),
             Column("reported_rate", "Reported", formats.rate, "What the provider reports, of the same prompts."),
             *(Column(name, COLUMNS[name], formats.tokens, f"Tokens: {REMEDIES[name]}.") for name in present),
-        ], "Sessions by tokens lost",
+        ], "Sessions by tokens lost", f"why-sessions-{chosen}",
     )  # fmt: skip
     only = ["--remedy", chosen] if chosen in present else []
     if not frame["reported_rate"].is_null().all() or only:
