@@ -41,6 +41,36 @@ def pairs(name: str) -> list[Any]:
     return found
 
 
+def mooncake(start: int, rows: int = 9, **more: Any) -> list[Any]:
+    ids = [list(range(2 + i)) for i in range(rows)]
+    return [
+        {
+            "timestamp": start + 700 * i,
+            "input_length": 512 * len(ids[i]) - i,
+            "output_length": 7 + i,
+            "hash_ids": ids[i],
+        }
+        | more
+        for i in range(rows)
+    ]
+
+
+def bailian(start: int) -> list[Any]:
+    return [
+        {"chat_id": i, "parent_chat_id": -1, "timestamp": start + i / 2, "input_length": 40 + i, "output_length": 8}
+        | {"type": "text", "turn": 1, "hash_ids": [1, 2, 30 + i]}
+        for i in range(9)
+    ]
+
+
+def vidur(start: int) -> list[Any]:
+    return [{"arrived_at": start + i, "num_prefill_tokens": 90 + i, "num_decode_tokens": 7} for i in range(9)]
+
+
+def untimed(start: int, rows: int = 40) -> list[Any]:
+    return [{"num_prefill_tokens": start + 90 + i, "num_decode_tokens": 7} for i in range(rows)]
+
+
 KINDS = [weka, lengths, clock, pairs]
 
 
@@ -78,3 +108,40 @@ def test_equal_calls_of_one_file_or_at_two_times_are_two(tmp_path: Path) -> None
     first = pairs("a")[0]
     later = first | {"timestamp": T + 100}
     assert requests(tmp_path / "d", {"a.jsonl": [first, first], "b.jsonl": [first]}, {"c.jsonl": [later]}) == 3
+
+
+@pytest.mark.parametrize("first", ["part", "whole"])
+@pytest.mark.parametrize("kind", [mooncake, bailian, lambda start: mooncake(start, session_id="a"), vidur, untimed])
+def test_a_run_of_the_records_of_another_file_is_that_file(kind: Any, first: str, tmp_path: Path) -> None:
+    rows = kind(5)
+    for name, part in (("end", rows[len(rows) // 2 :]), ("middle", rows[3 : len(rows) - 2])):
+        inputs = [{"whole.jsonl": rows}, {"part.jsonl": part}]
+        (tmp_path / name).mkdir()
+        assert requests(tmp_path / name / "d", *inputs[:: -1 if first == "part" else 1]) == len(rows)
+
+
+def test_what_is_like_a_part_of_another_file_and_is_none(tmp_path: Path) -> None:
+    rows = mooncake(5, session_id="a")
+    others = {
+        "renamed": [row | {"session_id": "b"} for row in rows[4:]],
+        "later": [row | {"timestamp": row["timestamp"] + 1} for row in rows[4:]],
+        "gap": [rows[4], *rows[6:]],
+    }
+    for name, part in others.items():
+        (tmp_path / name).mkdir()
+        assert requests(tmp_path / name / "d", {"a.jsonl": rows}, {"b.jsonl": part}) == len(rows) + len(part), name
+    few = untimed(5, rows=9)
+    assert requests(tmp_path / "d", {"a.jsonl": few}, {"b.jsonl": few[4:]}) == len(few) + 5
+
+
+def test_lengths_without_times_in_another_container(tmp_path: Path) -> None:
+    rows = untimed(5, rows=2)
+    csv = "".join(",".join(map(str, line)) + "\n" for line in (rows[0], *(row.values() for row in rows)))
+    for number, (name, text) in enumerate(
+        [("a.csv", csv), ("b.json", json.dumps(rows)), ("c.tsv", csv.replace(",", "\t"))]
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / name).write_text(text)
+        read(folder, tmp_path / "d")
+    assert Dataset(tmp_path / "d").read("requests").height == len(rows)

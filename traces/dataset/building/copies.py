@@ -3,8 +3,8 @@
 Three rules make records one call, the surest first.
 
 - *Id.* The reader names the call (`Request.dedupe_key`): equal names are one call.
-- *Content and position.* An input whose records are, from the first to its last, the first records of another input is
-  an earlier state of it, or the same in another container; the longer one counts (`successions`).
+- *Content and position.* An input whose records, from the first to its last, follow one another in another input is an
+  earlier state of it, a part of it, or the same in another container; the longer one counts (`successions`).
   So are the records of one session that begin the session of the same name in another input.
 - *Fingerprint.* Transcripts of several files that hold a call at the same wall time, with the same counts, after the
   same text and with the same answer, hold copies of it: a fork or resume re-issued its ids. So do other records that

@@ -38,7 +38,8 @@ class Finished(NamedTuple):
 def finish(builder: Builder) -> Finished:
     """The tables of what the builder has taken so far; it can take more afterwards."""
     every = builder.all_rows()
-    for label, successor in successions(_standing(builder, every), builder.inputs, builder.sessions).items():
+    standing = _standing(builder, every)
+    for label, successor in successions(standing, builder.inputs, builder.sessions, builder.requests.origins).items():
         builder.succeed(label, successor)
     standing = _standing(builder, every)
     owner, forks, by_fingerprint = owners(builder.copies, standing, builder.inputs, builder.sessions)

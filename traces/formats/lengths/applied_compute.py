@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import orjson
+
 from traces.records import Base, Context, Piece, Prompt, Record, Reject, Request
 from traces.source.rows import json_rows
 from traces.source.sources import Head, Source
@@ -28,8 +30,9 @@ def sniff(head: Head, name: str) -> float:
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield a session's requests for every line."""
-    scope = f"{NAME}|{source.digest().hex()}"
-    for number, row in json_rows(source):
+    rows = list(json_rows(source))
+    scope = f"{NAME}|{context.digest(orjson.dumps([row for _, row in rows]))}"  # the same in any container
+    for number, row in rows:
         if isinstance(row, str):
             yield Reject(number, row)
             continue

@@ -30,7 +30,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
 
 
 def _request(number: int, row: Mapping[str, Any]) -> Record:
-    arrival = parse_time(row.get("TIMESTAMP") or "")
+    arrival = parse_time(str(row.get("TIMESTAMP") or ""))
     if arrival is None:
         raise ValueError("TIMESTAMP is no time")
     tokens, output = (length_csv.tokens(row, name) for name in ("ContextTokens", "GeneratedTokens"))

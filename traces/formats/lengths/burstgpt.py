@@ -46,7 +46,7 @@ def _record(unit: str, number: int, row: Mapping[str, Any]) -> Record:
         arrival_s=arrival,
         time_basis="trace",
         duration_s=lasted if lasted is not None and lasted >= 0 else None,
-        model=row.get("Model"),
+        model=None if row.get("Model") is None else str(row["Model"]),
         input_tokens=tokens,
         output_tokens=output,
     )

@@ -1,4 +1,4 @@
-"""CSV traces of times and lengths (Azure, BurstGPT, Vidur): recognised by their columns, read row by row."""
+"""Traces of times and lengths (Azure, BurstGPT, Vidur), CSV or the same rows as JSON, recognised by their columns."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from traces.usage.rules import count
 
 
 def has_columns(head: Head, *names: str) -> float:
-    """How sure a reader is of a CSV file that has all these columns."""
-    return 0.97 if table_rows.kind(head) == "csv" and set(names) <= set(table_rows.columns(head)) else 0.0
+    """How sure a reader is of rows that have all these columns."""
+    return 0.97 if table_rows.kind(head) != "parquet" and set(names) <= set(table_rows.columns(head)) else 0.0
 
 
 def records(source: Source, record: Callable[[int, Mapping[str, Any]], Record]) -> Iterator[Record]:
     """Yield what `record` makes of each row (number, cells by column); where it raises ValueError, a reject."""
     yield Note(table_rows.LENGTHS_ONLY)
-    for number, row in table_rows.csv_rows(source):
+    for number, row in table_rows.rows(source):
         if isinstance(row, str):
             yield Reject(number, row)
             continue
@@ -49,6 +49,6 @@ def number(row: Mapping[str, Any], column: str) -> float | None:
     if cell is None:
         return None
     try:
-        return float(cell)
+        return float(cell if isinstance(cell, str | int | float) and not isinstance(cell, bool) else "")
     except ValueError:
         raise ValueError(f"{column} is no number") from None

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from typing import Any, NamedTuple
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 from traces.calls.entries import MESSAGE_TOKENS
@@ -115,7 +116,7 @@ class Prompts:
         added = units[shared:].copy()
         pieces = (Piece(0, added.size, "unknown", added),) if added.size else ()
         self._last.put(session, _Last(request_key, units, [], [], units.nbytes), units.nbytes + 200)
-        return Prompt(pieces, base), int(units.size)
+        return Prompt(pieces, base, content=self._content(units)), int(units.size)
 
     def of_messages(
         self, session: str | None, request_key: str, messages: list[Any], system: Any, tools: Any
@@ -147,7 +148,14 @@ class Prompts:
             ends.append(tokens)
         size = sum(map(len, written)) + 100 * len(written)
         self._last.put(session, _Last(request_key, None, written, ends, size), size)
-        return Prompt(tuple(pieces), base), tokens
+        return Prompt(tuple(pieces), base, content=self._content(*written)), tokens
+
+    def _content(self, *parts: Any) -> int:
+        """The digest of a whole prompt, which does not depend on what came before it in the file."""
+        whole = xxhash.xxh3_128()
+        for part in parts:
+            whole.update(part)
+        return int(self._context.digest(whole.digest()))
 
     def _item(self, item: Any, raw: bytes) -> tuple[Piece, ...]:
         key = self._context.digest(raw)
