@@ -43,7 +43,7 @@ if page.url_path in FORMER:
 st.session_state["page"] = page.url_path
 st.title(page.title)
 
-from app.visit import sidebar  # noqa: E402 (the title is on the page before anything is loaded)
+from app.visit import sidebar, state  # noqa: E402 (the title is on the page before anything is loaded)
 from app.visit.link import link  # noqa: E402
 
 link.read(page.url_path)
@@ -53,7 +53,8 @@ reported = st.empty()
 try:
     name = sidebar.draw(filters=page.url_path != "")
     st.set_page_config(page_title=" · ".join(filter(None, (page.title, name, "Tracetower"))))
-    page.run()
+    with state.computing():
+        page.run()
 except StopException:  # the page says why it has nothing to show
     pass
 with reported:

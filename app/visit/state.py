@@ -7,11 +7,16 @@ shared.
 
 from __future__ import annotations
 
+import ctypes
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import StopException
 
 from app.visit.desk import desk
 from app.visit.known import DATASET_VARIABLE, DEMO, Known, OutsideRoots, demo, within_roots
@@ -27,6 +32,8 @@ class _Presence:
 
     def __init__(self) -> None:
         self.held: set[Lease] = set()
+        self.thread: int | None = None
+        """That computes a page for this session."""
 
     def hold(self, lease: Lease) -> bool:
         self.held.add(lease)
@@ -35,6 +42,25 @@ class _Presence:
     def leave(self) -> None:
         for lease in self.held:
             lease.leave(id(self))
+        thread, self.thread = self.thread, None
+        if thread is not None:
+            stop(thread)
+
+
+def stop(thread: int) -> None:
+    """End what a page computes, at its next step in Python; Streamlit alone would wait for its next element."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(StopException))
+
+
+@contextmanager
+def computing() -> Iterator[None]:
+    """A page is computed inside: it ends if its visitor leaves."""
+    presence = _presence()
+    presence.thread = threading.get_ident()
+    try:
+        yield
+    finally:
+        presence.thread = None
 
 
 @st.cache_resource(show_spinner=False, scope="session", on_release=_Presence.leave)

@@ -1,8 +1,9 @@
-"""One journey in a real browser: open the demo, move the capacity, see the figure change, take the CSV."""
+"""In a real browser: from the demo to a CSV, back, and the link; an upload that is cut off, reloaded, and cancelled."""
 
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import shutil
@@ -89,8 +90,8 @@ def test_from_the_demo_to_a_csv(address: str, tmp_path: Path) -> None:
         slider.focus()
         for _ in range(4):
             slider.press("ArrowLeft")
+            _settled(page)  # every key press draws the figure and the buttons anew
         expect(rate).not_to_have_text(before)
-        _settled(page)  # every key press draws the figure and the buttons anew
         after = rate.inner_text()
         assert _number(after) < _number(before)
         expect(page).to_have_url(re.compile("dataset=demo"))
@@ -99,11 +100,14 @@ def test_from_the_demo_to_a_csv(address: str, tmp_path: Path) -> None:
             page.get_by_role("button", name="CSV").first.click()
         target = tmp_path / "curve.csv"
         download.value.save_as(target)
-        again = browser.new_page()
-        again.set_default_timeout(WAIT_MS)
-        again.goto(page.url)  # the link holds what was chosen
+        again = _open(browser, page.url)  # the link holds what was chosen
         figure = again.get_by_test_id("stMetric").filter(has_text=re.compile("Hit rate at"))
         expect(figure.get_by_test_id("stMetricValue")).to_have_text(after)
+        for _ in range(4):
+            page.go_back()  # one entry of the history for each change
+        expect(rate).to_have_text(before)
+        page.go_back()
+        expect(page.get_by_role("heading", name="Data", level=1)).to_be_visible()
         shown = page.get_by_text("Traceback").count() + page.get_by_test_id("stException").count()
         browser.close()
     assert shown == 0
@@ -114,13 +118,87 @@ def test_from_the_demo_to_a_csv(address: str, tmp_path: Path) -> None:
     assert any(abs(100 * r - _number(before)) < 0.051 for r in rates)
 
 
+def _open(browser: Any, address: str, **settings: Any) -> Any:
+    page = browser.new_context(**settings).new_page()
+    page.set_default_timeout(WAIT_MS)
+    page.goto(address)
+    return page
+
+
+def _send(page: Any, name: str, text: str) -> None:
+    files = page.get_by_test_id("stFileUploader").locator("input[type=file]")
+    files.set_input_files({"name": name, "mimeType": "text/plain", "buffer": text.encode()})
+    page.get_by_role("button", name="Read what was sent").click()
+
+
+def test_an_upload_outlives_a_cut_a_reload_and_a_cancel_and_is_nobody_elses(address: str) -> None:
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=WAIT_MS)
+    rows = [{"timestamp": n, "input_length": 64 * n, "output_length": 5, "hash_ids": [*range(n)]} for n in (3, 5, 9)]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_context().new_page()
+        page.set_default_timeout(WAIT_MS)
+        lines: list[Any] = []
+        cut = [0.0]
+
+        def connect(line: Any) -> None:
+            if time.monotonic() < cut[0]:
+                line.close()
+                return
+            lines.append(line)
+            line.connect_to_server()
+
+        page.route_web_socket(re.compile("_stcore/stream"), connect)
+        page.goto(address)
+        _send(page, "secret-name.jsonl", text)
+        expect(page.get_by_text("Receipt: secret-name")).to_be_visible()
+        page.get_by_role("button", name="Read again with blocks of 64").click()
+        expect(page.get_by_text("block size: 64 tokens")).to_be_visible()
+        _settled(page)
+        cut[0] = time.monotonic() + 3
+        lines[-1].close()  # the connection is gone, and cannot be made again for 3 s
+        page.wait_for_timeout(3500)
+        page.get_by_role("link", name="Overview").first.click()
+        expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
+        expect(page.get_by_text("3 of 3 requests")).to_be_visible()
+        assert len(lines) > 1
+        page.go_back()
+        expect(page.get_by_text("Receipt: secret-name")).to_be_visible()
+        page.reload()
+        expect(page.get_by_text("block size: 64 tokens")).to_be_visible()
+        link = page.url
+
+        other = _open(browser, address)  # another visitor, another browser profile
+        expect(other.get_by_role("button", name="Open the demo")).to_be_visible()
+        _settled(other)
+        assert "secret-name" not in other.content()
+        assert re.search("upload-[A-Za-z0-9_-]{30}", other.content()) is None
+        wrong = _open(browser, link[:-1] + ("A" if link[-1] != "A" else "B"))
+        expect(wrong.get_by_text("no upload has this id")).to_be_visible()
+        assert "secret-name" not in wrong.content()
+
+        _send(page, "broken.jsonl", "no trace\n")
+        expect(page.get_by_text("nothing was opened")).to_be_visible()
+        page.get_by_role("button", name="Delete it").click()
+        expect(page.get_by_text("nothing was opened")).to_have_count(0)
+        _send(page, "long.jsonl", text * 100_000)
+        page.get_by_role("button", name="Cancel").click()
+        expect(page.get_by_text("the reading was cancelled")).to_be_visible()
+        shown = [page.get_by_test_id("stException").count() for page in (page, other, wrong)]
+        browser.close()
+    assert shown == [0, 0, 0]
+
+
 def _settled(page: Any) -> None:
-    """Wait until the script has rested for a second and a half."""
+    """Wait until the script has rested for most of a second."""
     rested = 0
     for _ in range(400):
         page.wait_for_timeout(100)
         rested = rested + 1 if page.locator("[data-test-script-state=notRunning]").count() else 0
-        if rested >= 15:
+        if rested >= 8:
             return
     raise AssertionError("the page never came to rest")
 

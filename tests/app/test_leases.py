@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from streamlit.runtime.scriptrunner import StopException
 from streamlit.testing.v1 import AppTest
 
+from app.visit import state
 from app.visit.uploads import leases
 from app.visit.uploads.leases import Lease
 from tests.places import ROOT
@@ -137,6 +140,27 @@ def _readers(folder: Path) -> list[str]:
         except OSError:
             continue
     return found
+
+
+def test_a_page_ends_where_its_visitor_leaves() -> None:
+    ended = []
+
+    def compute() -> None:
+        presence.thread = threading.get_ident()
+        try:
+            for _ in range(600):
+                time.sleep(0.05)
+        except StopException:
+            ended.append(True)
+
+    presence = state._Presence()
+    thread = threading.Thread(target=compute)
+    thread.start()
+    wait(lambda: presence.thread)
+    presence.leave()
+    thread.join(10)
+    assert ended == [True]
+    presence.leave()  # nothing is computed any more
 
 
 def test_a_link_finds_an_upload_in_a_fresh_session_and_later_says_that_it_has_expired(
