@@ -63,9 +63,14 @@ def _summary(whole: pl.DataFrame, words: str) -> None:
     from analysis.why.session_losses import REMEDIES
 
     lost, prompt = int(whole["lost_tokens"].sum()), int(whole["prefix_tokens"].sum())
+    if whole["reported_rate"].is_not_null().any():
+        words += " or in the provider's"
     losing = whole.filter(whole["lost_tokens"] > 0)
     if not lost:
-        st.markdown(f"None of the {formats.count(whole.height)} sessions loses a token in {words}.")
+        st.markdown(
+            f"None of the {formats.count(whole.height)} sessions loses a token in {words}. "
+            "Choose a cache of some size above to see what it would lose."
+        )
         return
     worst = losing.sort("lost_tokens", descending=True).row(0, named=True)
     share, most = formats.rate(lost / prompt, 2), formats.tokens(worst["lost_tokens"])

@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.views.sessions import turn as turn_card
 from app.views.sessions.answers import Answers
-from app.views.sessions.words import plural, transition_name
+from app.views.sessions.words import lower, plural, transition_name
 from app.views.why.sessions import SHORT, file_names
 from app.visit.link import link
 from app.widgets import figures, formats
@@ -72,12 +72,12 @@ def _head(found: Answers, row: dict[str, Any], words: str) -> None:
             f"Started by session {row['parent_session_id']}", on_click=_open, args=(row["parent_session_id"],),
             icon=":material/arrow_upward:", type="tertiary",
         )  # fmt: skip
-    back = f"Comes back by: {SHORT[row['remedy']].lower()}" if row["remedy"] else "nothing is lost"
+    back = f"Comes back by: {lower(SHORT[row['remedy']])}" if row["remedy"] else "nothing is lost"
     for place, (name, value, help, note) in zip(
         st.columns(4),
         (
             ("Turns", formats.count(row["turns"]), "Selected requests of the session with a known prompt.", ""),
-            ("Prompt tokens", formats.tokens(row["prefix_tokens"]), "All prompts together.", ""),
+            ("Tokens sent", formats.tokens(row["prefix_tokens"]), "Tokens of all prompts together.", ""),
             ("Hit rate", formats.rate(row["hit_rate"]), f"Tokens read from {words}, of all prompt tokens.", ""),
             ("Tokens lost", formats.tokens(row["lost_tokens"]), "Tokens that a remedy would bring back.", back),
         ),
@@ -139,9 +139,12 @@ def _pictures(found: Answers, turns: pl.DataFrame, first: int, last: int) -> int
     inside = turns.filter(pl.col("turn").is_between(first, last))
     broken = inside.filter(pl.col("transition") != "append", pl.col("previous_turn").is_not_null())
     marks = broken.sort("lost_tokens", descending=True).head(MOST_MARKS).sort("turn")
-    chart = rectangles.tower_chart(parts, marks.select("turn", y="prefix_tokens", transition=named), link.value("turn"))
+    unread = _unread(shown)
+    triangles = marks.select("turn", y="prefix_tokens", transition=named)
+    chart = rectangles.tower_chart(parts, triangles, unread, link.value("turn"))
     st.subheader("Where the tokens of each turn went", anchor=False)
     says = "▼: the prompt does not simply extend the one before it. " if not marks.is_empty() else ""
+    says += "" if unread.is_empty() else "Outlined: an earlier prompt shares it, and the provider did not read it. "
     more = "" if broken.height <= MOST_MARKS else f"({MOST_MARKS} of {formats.count(broken.height)} are marked.) "
     st.caption(f"{says}{more}Click a turn to open it. Shift and scroll zooms, dragging moves, a double click resets.")
     event = st.altair_chart(
@@ -162,6 +165,16 @@ def _pictures(found: Answers, turns: pl.DataFrame, first: int, last: int) -> int
     return int(points[0]["turn"]) if points and "turn" in points[0] else None
 
 
+def _unread(shown: pl.DataFrame) -> pl.DataFrame:
+    """What the provider did not read although an earlier prompt shares it, where it is enough to be seen."""
+    import polars as pl
+
+    seen = int(shown["prefix_tokens"].max() or 0) // 100  # type: ignore[arg-type]
+    missed = pl.col("achievable_tokens") - pl.col("reported_tokens")
+    places = {"y0": "reported_tokens", "y1": "achievable_tokens"}
+    return shown.filter(missed > seen).select("turn", "x0", "x1", tokens=missed, **places)
+
+
 def _alt(turns: pl.DataFrame) -> str:
     worst = turns.sort("lost_tokens", descending=True).row(0, named=True)
     return f"Prompt tokens of {turns.height} turns by what became of them; turn {worst['turn']} lost most"
@@ -169,7 +182,8 @@ def _alt(turns: pl.DataFrame) -> str:
 
 def _worst(turns: pl.DataFrame) -> None:
     """A button for each turn that lost most."""
-    losing = turns.filter(turns["lost_tokens"] > 0).sort("lost_tokens", descending=True).head(WORST)
+    least = max(1, int(turns["lost_tokens"].sum()) // 100)  # what matters less is not worth a button
+    losing = turns.filter(turns["lost_tokens"] >= least).sort("lost_tokens", descending=True).head(WORST)
     if losing.is_empty():
         st.caption("No turn of this session loses tokens.")
         return

@@ -69,8 +69,11 @@ def _words(found: Icicle, root: int) -> None:
         f"{formats.count(found.requests)} requests send **{sent} prompt tokens**{below}, of which **{distinct} are "
         f"distinct**: each is sent {formats.factor(factor)}."
     )
-    grey = "" if found.least_requests < 2 else (
-        f" Grey: branches of fewer than {formats.count(found.least_requests)} requests, drawn as one."
+    small = found.rectangles.filter(found.rectangles["part"] == "branches")
+    grey = "" if small.is_empty() else (
+        f" Grey: {formats.count(int(small['nodes'].sum()))} branches of fewer than "
+        f"{formats.count(found.least_requests)} requests, neighbours drawn as one of mean depth; inside them each "
+        f"token is sent {formats.factor(int(small['tokens'].sum()) / int(small['distinct_tokens'].sum()))}."
     )  # fmt: skip
     st.caption(
         "A rectangle is a stretch of prefix, as wide as the requests that share it and as deep as it is long: what is "

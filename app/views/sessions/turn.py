@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from app.views.sessions.words import plural, transition_means, transition_name
+from app.views.why.reported import named
 from app.views.why.sessions import COLUMNS as REMEDY_NAMES
 from app.views.why.tables import KINDS
 from app.visit.link import link
@@ -61,11 +62,11 @@ def draw(turns: pl.DataFrame, number: int) -> None:
 
 def _figures(row: dict[str, Any]) -> None:
     shown = (
-        ("Prompt tokens", formats.tokens(row["prefix_tokens"]), "Tokens of the prompt.", ""),
+        ("Tokens sent", formats.tokens(row["prefix_tokens"]), "Tokens of the prompt.", ""),
         ("Hit", formats.rate(row["hit"] / row["prefix_tokens"] if row["prefix_tokens"] else None),
          "Tokens read from the chosen cache, of the prompt.", formats.tokens(row["hit"])),
         ("Reply", formats.tokens(row["output_tokens"]), "Tokens generated.", formats.seconds(row["duration_s"])),
-        ("Pause before it", formats.seconds(row["gap_s"]), "From the end of the session's last request.", ""),
+        ("Pause before", formats.seconds(row["gap_s"]), "From the end of the session's last request.", ""),
     )  # fmt: skip
     for place, (name, value, help, note) in zip(st.columns(4), shown, strict=True):
         with place:
@@ -126,16 +127,19 @@ def _lost(row: dict[str, Any]) -> str:
     remedies = "; ".join(
         REMEDIES[name] if len(parts) == 1 else f"{formats.tokens(row[name])}: {REMEDIES[name]}" for name in parts
     )
-    return f"**Lost: {formats.tokens(row['lost_tokens'])} tokens.** What would bring them back: {remedies}."
+    lost = "1 token" if row["lost_tokens"] == 1 else f"{formats.tokens(row['lost_tokens'])} tokens"
+    return f"**Lost: {lost}.** What would bring that back: {remedies}."
 
 
 def _reported(row: dict[str, Any]) -> str:
     if row["reported_tokens"] is None:
         return ""
-    why = f", cause: {row['reported_cause'].replace('_', ' ')}" if row["reported_cause"] else ""
+    read, shared = row["reported_tokens"], row["achievable_tokens"]
+    why = f" Cause: {named(row['reported_cause'])}." if row["reported_cause"] and read < shared else ""
+    more = " That is more than any prompt of this dataset explains." if read > shared else ""
     return (
-        f"**The provider** reports {formats.count(row['reported_tokens'])} cached tokens of "
-        f"{formats.count(row['achievable_tokens'])} that an earlier prompt shares{why}."
+        f"**The provider** read {plural(read, 'token')} from its cache; an earlier prompt shares "
+        f"{formats.count(shared)}.{why}{more}"
     )
 
 

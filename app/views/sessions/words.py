@@ -37,6 +37,11 @@ def transition_means(transition: str | None) -> str:
     return TRANSITIONS.get(transition, ("", transition.replace("_", " ")))[1]
 
 
+def lower(name: str) -> str:
+    """A name inside a sentence: TTL and other abbreviations stay as they are."""
+    return name[:1].lower() + name[1:]
+
+
 def plural(number: int, noun: str) -> str:
     """A number and its noun."""
     return f"{formats.count(number)} {noun}{'' if number == 1 else 's'}"

@@ -39,10 +39,11 @@ def cache_controls(asked: Asked, size: DeltaGenerator, time: DeltaGenerator) -> 
     capacity = size.selectbox(
         "Cache size, tokens", **link.at("why-capacity"),
         format_func=lambda n: "unbounded" if n is None else formats.short(n),
-        disabled=asked.unanchored, help="One LRU cache; with replicas, the cache of each of them.",
+        placeholder="unbounded", disabled=asked.unanchored,
+        help="One LRU cache; with replicas, the cache of each of them.",
     )  # fmt: skip
     ttl = time.selectbox(
-        "Blocks outlive their last use", **link.at("why-ttl"), format_func=TTLS.__getitem__,
+        "Blocks outlive their last use", **link.at("why-ttl"), format_func=TTLS.__getitem__, placeholder=TTLS[None],
         disabled=asked.unanchored,
     )  # fmt: skip
     if asked.unanchored:
@@ -66,7 +67,7 @@ def _fleet(asked: Asked) -> tuple[int | None, str | None, str]:
         left, middle, right = st.columns(3)
         replicas = left.selectbox(
             "Replicas", **link.at("why-replicas"), format_func=lambda n: "one cache" if n is None else str(n),
-            disabled=asked.unanchored,
+            placeholder="one cache", disabled=asked.unanchored,
         )  # fmt: skip
         policy = middle.selectbox(
             "Routing policy", **link.at("why-policy"),

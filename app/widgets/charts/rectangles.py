@@ -28,12 +28,13 @@ def _turns(first: int, last: int, title: str | None) -> alt.X:
     return alt.X("x0:Q", scale=scale, axis=axis)
 
 
-def tower_chart(rectangles: pl.DataFrame, marks: pl.DataFrame, turn: int | None) -> Any:
+def tower_chart(rectangles: pl.DataFrame, marks: pl.DataFrame, unread: pl.DataFrame, turn: int | None) -> Any:
     """A session's prompts as stacks of tokens by cause, with a triangle above those that do not extend the last one.
 
     Args:
         rectangles: turn, x0, x1, y0, y1, cause (its label), transition.
         marks: turn, y, transition: what the triangles say.
+        unread: turn, x0, x1, y0, y1, tokens: stretches to outline, which the provider did not read.
         turn: the turn that is open; None: none.
     """
     rows, tooltip = tipped(
@@ -61,6 +62,10 @@ def tower_chart(rectangles: pl.DataFrame, marks: pl.DataFrame, turn: int | None)
     # always there: if only its data change, the browser keeps the zoom
     here = pl.DataFrame({"x": [] if turn is None else [turn + 0.5]}, schema={"x": pl.Float64})
     layers = [stacks, alt.Chart(here).mark_rule(color=CHOSEN, strokeWidth=1.5).encode(x="x:Q")]
+    if not unread.is_empty():
+        missed, notes = tipped(unread, {"Turn": ("turn", None), "Not read by the provider": ("tokens", formats.tokens)})
+        outline = alt.Chart(missed).mark_rect(fillOpacity=0, fill=CHOSEN, stroke=CHOSEN, strokeWidth=1.5)
+        layers.append(outline.encode(x="x0:Q", x2="x1:Q", y="y0:Q", y2="y1:Q", tooltip=notes))
     if not marks.is_empty():
         shown, says = tipped(
             marks.with_columns(x=pl.col("turn") + 0.5),
@@ -123,7 +128,8 @@ def icicle_chart(frame: pl.DataFrame, requests: int) -> Any:
     tips = {
         "Requests": ("requests", formats.count), "From token": ("y0", formats.tokens),
         "To token": ("y1", formats.tokens),
-        "Prompt tokens": ("tokens", formats.tokens), "Mostly": ("role", None), "Session": ("session", None),
+        "Prompt tokens": ("tokens", formats.tokens),
+        "Distinct tokens": ("distinct_tokens", formats.tokens), "Mostly": ("role", None), "Session": ("session", None),
         "What": ("words", None),
     }  # fmt: skip
     rows, tooltip = tipped(frame, tips)  # type: ignore[arg-type]
