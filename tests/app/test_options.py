@@ -99,7 +99,11 @@ COMMANDS: dict[str, tuple[str, dict[str, str | None]]] = {
     "ingest": ("ingest {i} -o {t}/ds --json", {**READING, "keep-excerpts": None}),
     "validate": ("validate {i} --json", READING),
     "synth": ("synth {i}.json -o {t}/ds --json", {"sessions": "3", "seed": "7", "check": None}),
-    "compare": ("compare {d} {i}.json --json", {"block-size": "8", "arrivals": "staggered:20"}),
+    "compare": (
+        "compare {d} --measured {i}.prom --json",
+        {"measured": "{i}.prom", "block-size": "8", "arrivals": "staggered:20", "capacity-tokens": "8",
+         "model": "llama-3.1-8b", "gpu": "h200", "tp": "2"},
+    ),
     "bundle": ("bundle {d} -o {t}/b.zip", {"models": "pseudonyms"}),
     "demo": ("demo -o {t}/ds", {}),
     "app": ("app {d}", {"port": "8502", "address": "0.0.0.0", "data-root": "{t}", "lease": "30"}),
@@ -140,6 +144,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         (inputs / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     turns = [{"ts": 20 + i, "session_id": "s", "prompt": text.format(word)} for i, word in enumerate(("second", "2nd"))]
     (inputs / "d.jsonl").write_text("".join(json.dumps(turn) + "\n" for turn in turns))
+    Path(f"{inputs}.prom").write_text("sglang:prompt_tokens_total 90\nsglang:cached_tokens_total 30\n")
     Path(f"{inputs}.toml").write_text("[[price]]\nmodels = ['claude-*']\ninput = 7.0\noutput = 8.0\n")
     Path(f"{inputs}.json").write_text(json.dumps(profile(warehouse.open_dataset(folder / "ds"))))
     return {"d": str(folder / "ds"), "i": str(inputs)}
