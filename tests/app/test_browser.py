@@ -192,6 +192,37 @@ def test_an_upload_outlives_a_cut_a_reload_and_a_cancel_and_is_nobody_elses(addr
     assert shown == [0, 0, 0]
 
 
+def test_a_folder_of_claude_code_to_the_turn_that_lost_most_in_four_clicks(address: str) -> None:
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=WAIT_MS)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = _open(browser, f"{address}/?send=folder", viewport={"width": 1400, "height": 1000})
+        folder = page.get_by_test_id("stFileUploader").locator("input[type=file]")
+        folder.set_input_files(ROOT / "tests" / "samples" / "claude_code")
+        page.get_by_role("button", name="Read what was sent").click()
+        expect(page.get_by_text("Receipt: claude_code")).to_be_visible()
+        page.get_by_role("link", name="Overview").first.click()  # 1: the answer
+        expect(page.get_by_text("Achievable hit rate (ceiling)")).to_be_visible()
+        page.get_by_role("link", name="Sessions").first.click()  # 2: the sessions, the worst on top
+        expect(page.get_by_text("Click a row to open its session.")).to_be_visible()
+        _settled(page)
+        rows = page.get_by_test_id("stDataFrame").first.bounding_box()
+        page.mouse.click(rows["x"] + 150, rows["y"] + 52)  # 3: the first row
+        worst = page.get_by_role("button", name=re.compile(r"^Turn \d+: ")).first
+        expect(worst).to_be_visible()
+        number = re.findall(r"\d+", worst.inner_text())[0]
+        worst.click()  # 4: its worst turn
+        expect(page.get_by_text("Its neighbours")).to_be_visible()
+        expect(page).to_have_url(re.compile(rf"session=1\b.*turn={number}\b"))
+        page.go_back()
+        expect(page.get_by_text("Its neighbours")).to_have_count(0)
+        shown = page.get_by_test_id("stException").count()
+        browser.close()
+    assert shown == 0
+
+
 def _settled(page: Any) -> None:
     """Wait until the script has rested for most of a second."""
     rested = 0
