@@ -171,6 +171,7 @@ class _Ingest:
         tables = finished.tables
         usage = self.builder.findings(self.old_inputs)
         receipt = self.tally.receipt(tables, self.builder.first_new_row, self.options, self.path, usage)
+        receipt["warnings"] += finished.warnings
         new_inputs = len(self.builder.inputs) > self.old_inputs
         if self.options.keep_excerpts and not (new_inputs and self.builder.excerpts):
             why = "no two prompts with known text differ" if new_inputs else "no input is new"

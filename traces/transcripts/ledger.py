@@ -11,7 +11,7 @@ from traces.source import limits
 from traces.source.json_values import memory_of
 from traces.source.limits import MAX_JSON_MEMORY_BYTES
 from traces.source.rows import json_row, json_rows
-from traces.transcripts.parts import as_dict
+from traces.transcripts.parts import as_dict, tokens_of
 from traces.usage.evidence import Meanings
 from traces.usage.rules import Usage, normalise
 
@@ -65,6 +65,11 @@ class Ledger:
             self.reject(ordinal, str(error))
             return None
         return usage if any(usage[:5]) else None
+
+    def totals(self, logged: object, model: str | None = None) -> None:
+        """Take a session's own totals: they show what the source's figures mean, though no call has any."""
+        known = {name: tokens for name, value in as_dict(logged).items() if (tokens := tokens_of(value)) is not None}
+        normalise(known, None, None, self.meanings, model)
 
     def finish(self, requests: int) -> Iterator[Record]:
         """Yield what became of the records other than the `requests` that were yielded."""

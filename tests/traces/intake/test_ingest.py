@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import orjson
 import polars as pl
 import pytest
 
@@ -183,3 +184,13 @@ def test_samples_of_every_kind_count_up() -> None:
         counts = receipt["records"]
         assert counts["read"] == counts["used"] + counts["rejected"] + counts["duplicate"] + counts["ignored"]
         assert receipt["requests"] > 0
+
+
+def test_sessions_that_name_each_other_as_parents(tmp_path: Path) -> None:
+    row = {"input_length": 70, "output_length": 5, "hash_ids": [1], "prefix_reset": True}
+    rows = [row | {"request_id": a, "session_id": a, "parent_session_id": b} for a, b in ("ab", "ba", "cb")]
+    (tmp_path / "a.jsonl").write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in rows))
+    receipt = ingest([str(tmp_path / "a.jsonl")], tmp_path / "d")
+    assert Dataset(tmp_path / "d").read("sessions")["parent_session_id"].to_list() == [None, None, None]
+    circle = "3 sessions were started by each other in a circle (for example session 0, by 1)"
+    assert [w for w in receipt["warnings"] if w.startswith(circle)]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.places import SAMPLES
 from traces.dataset.layout import Dataset
 from traces.intake import ingest as ingest_module
 from traces.intake import reading
@@ -76,3 +77,19 @@ def test_of_files_too_large_to_hold(whole: tuple[Any, ...], tmp_path: Path, monk
     monkeypatch.setattr(reading, "_survey", lambda *given: (surveys.append("read ahead"), survey(*given))[1])
     assert _evidence(ingest([str(tmp_path / "in")], tmp_path / "ds"), tmp_path / "ds") == whole
     assert surveys == ["read ahead"] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("atif", "input includes cached tokens"),
+        ("aider_analytics", "no cached tokens are reported"),
+        ("aider_history", "input excludes cached tokens (cached tokens exceed it in 1 of 1)"),
+        ("copilot", "input includes cached tokens"),
+        ("goose", "no cached tokens are reported"),
+        ("managed_agents", "input excludes cached tokens"),
+    ],
+)
+def test_every_reader_of_usage_says_what_its_figures_mean(name: str, said: str, tmp_path: Path) -> None:
+    ingest([str(SAMPLES / name)], tmp_path / "d")
+    assert any(said in (one or "") for one in Dataset(tmp_path / "d").read("sources")["usage"])

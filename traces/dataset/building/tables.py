@@ -33,6 +33,7 @@ class Finished(NamedTuple):
     private: dict[str, Any]
     copies: int
     by_fingerprint: int
+    warnings: list[str]
 
 
 def finish(builder: Builder) -> Finished:
@@ -60,7 +61,7 @@ def finish(builder: Builder) -> Finished:
     requests = rows.select(c.name for c in REQUESTS)
     if not requests["request_id"].is_sorted():
         requests = requests.sort("request_id")
-    sessions = _sessions(builder, rows, inferred, forks)
+    sessions, warnings = _sessions(builder, rows, inferred, forks)
     tables = {
         "sources": _sources(builder),
         "sessions": sessions,
@@ -70,7 +71,7 @@ def finish(builder: Builder) -> Finished:
         "rejects": pl.DataFrame(_rejects(builder), schema=polars_schema(REJECTS), orient="row"),
     }
     private = private_files(builder, copies, rows, replaced)
-    return Finished(tables, private, copies.height + replaced, by_fingerprint)
+    return Finished(tables, private, copies.height + replaced, by_fingerprint, warnings)
 
 
 def _standing(builder: Builder, every: pl.DataFrame) -> pl.DataFrame:
@@ -159,7 +160,10 @@ def _sources(builder: Builder) -> pl.DataFrame:
     return pl.DataFrame(data, schema={n: polars_schema(SOURCES)[n] for n in names}, orient="row")
 
 
-def _sessions(builder: Builder, rows: pl.DataFrame, inferred: pl.DataFrame, forks: dict[int, int]) -> pl.DataFrame:
+def _sessions(
+    builder: Builder, rows: pl.DataFrame, inferred: pl.DataFrame, forks: dict[int, int]
+) -> tuple[pl.DataFrame, list[str]]:
+    """The table, and a warning for each kind of link between sessions that leads around in a circle."""
     state = session_state(builder, rows)
     ids = state.select("key", "session_id")
     first = rows.group_by("session_id", maintain_order=True).agg(
@@ -184,12 +188,20 @@ def _sessions(builder: Builder, rows: pl.DataFrame, inferred: pl.DataFrame, fork
     )  # fmt: skip
     found = inferred.with_columns(session_source=pl.lit("inferred"), role=pl.lit("main"))
     found = found.join(first.select("session_id", "started_at"), on="session_id", how="left")
-    above = named["parent_session_id"]
-    circular = pl.Series(leads_back(named["session_id"].to_numpy(), above.fill_null(-1).to_numpy()))
-    named = named.with_columns(parent_session_id=above.set(circular, None))
+    warnings = []
+    for column, said in (("parent_session_id", "were started by"), ("forked_from", "copied the history of")):
+        above = named[column]
+        circular = pl.Series(leads_back(named["session_id"].to_numpy(), above.fill_null(-1).to_numpy()))
+        if circular.any():
+            one = named.filter(circular).row(0, named=True)
+            warnings.append(
+                f"{int(circular.sum()):,} sessions {said} each other in a circle (for example session "
+                f"{one['session_id']}, by {one[column]}): they have no `{column}`"
+            )
+            named = named.with_columns(above.set(circular, None))
     names = [c.name for c in SESSIONS]
     together = pl.concat([named.select(n for n in names), found], how="diagonal_relaxed")
-    return together.select(names).cast(polars_schema(SESSIONS)).sort("session_id")
+    return together.select(names).cast(polars_schema(SESSIONS)).sort("session_id"), warnings
 
 
 def _prefixes(tree: PrefixTree) -> pl.DataFrame:

@@ -44,7 +44,7 @@ def sniff(head: Any, name: str) -> float:
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield the session, its sub-agents and their requests."""
-    ledger = Ledger()
+    ledger = Ledger(context.meanings)
     session = _Session(PartMaker(context), ledger)
     for ordinal, line in objects(source, ledger):
         session.line(ordinal, line)
@@ -88,7 +88,7 @@ class _Session:
         elif kind in ("session.truncation", "session.compaction_complete"):
             thread.compaction = True
         elif kind == "session.shutdown":
-            totals = _totals(data)
+            totals = _totals(data, self.ledger)
             if self.totals and totals["output"] == self.output > 0:
                 self.totals.clear()  # this one covers the earlier runs too
             self.totals.update(totals)
@@ -137,10 +137,15 @@ _TOTALS = {
 """Kinds of tokens in `tokenDetails`, and what `modelMetrics` calls them."""
 
 
-def _totals(data: dict[str, Any]) -> Counter[str]:
+def _totals(data: dict[str, Any], ledger: Ledger) -> Counter[str]:
     """Tokens by kind, as one shutdown has them."""
-    models = [as_dict(as_dict(model).get("usage")) for model in as_dict(data.get("modelMetrics")).values()]
+    metrics = as_dict(data.get("modelMetrics"))
+    models = [as_dict(as_dict(model).get("usage")) for model in metrics.values()]
     details = as_dict(data.get("tokenDetails"))
+    for name, usage in zip(metrics, models, strict=True):
+        ledger.totals(usage, name)
+    if not any(models):
+        ledger.totals({f"{kind}_tokens": as_dict(one).get("tokenCount") for kind, one in details.items()})
     totals: Counter[str] = Counter()
     for kind, name in _TOTALS.items():
         found = [tokens_of(usage.get(name)) for usage in models] if any(models) else []

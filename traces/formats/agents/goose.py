@@ -54,7 +54,7 @@ def sniff(head: Any, name: str) -> float:
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield sessions and their requests."""
-    ledger = Ledger()
+    ledger = Ledger(context.meanings)
     sessions = _Sessions(PartMaker(context, exact=True), ledger)
     if source.head().start.startswith(MAGIC):
         yield from _database(source, sessions, ledger)
@@ -90,6 +90,9 @@ _NOTICES = {
 """Content that is shown to a person and sent to no model."""
 
 
+_TOTALS = ("input_tokens", "output_tokens", "total_tokens")
+
+
 class _Sessions:
     def __init__(self, make: PartMaker, ledger: Ledger) -> None:
         self.make, self.ledger = make, ledger
@@ -116,6 +119,7 @@ class _Sessions:
         self.models[key] = text_of(model)
         total = row.get("accumulated_input_tokens", row.get("input_tokens"))
         self.stated += total if isinstance(total, int) else 0
+        self.ledger.totals({name: row.get(f"accumulated_{name}", row.get(name)) for name in _TOTALS})
         self.ledger.used += 1
 
     def message(self, key: str, message: dict[str, Any], name: str | None) -> None:

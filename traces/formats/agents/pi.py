@@ -64,6 +64,7 @@ class _Session:
         self.branches = Branches(self.thread)
         self.entries: list[tuple[object, list[Part]]] = []
         self.model: str | None = None
+        self.responses: set[str] = set()
         self.branched = False
         self.drops_aborted = False
 
@@ -143,8 +144,11 @@ class _Session:
         self.thread.add_reply(contents.parts, contents.tools, at_s)
         stop = text_of(message.get("stopReason"))
         response = text_of(message.get("responseId")) or text_of(as_dict(message.get("meta")).get("messageId"))
-        # A branched session starts with copies of its parent's messages, which keep their own times.
+        # A branched session starts with copies of its parent's messages, which keep the provider's id and their times.
         own = f"{message['timestamp']}:{response}:{dump(message.get('usage'))}" if "timestamp" in message else None
+        if response and response not in self.responses:  # some local servers give every answer the same id
+            own = response
+            self.responses.add(response)
         self.thread.close(
             f"{self.thread.key}:{ordinal}",
             ordinal,

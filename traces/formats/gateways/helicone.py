@@ -80,13 +80,15 @@ class _Reader:
         answer = parsed(row.get("response_body"))
         identity = text_of(answer, "id") or text_of(row, "request_id")
         body = body if isinstance(body, dict) else None
+        usage, disjoint = _usage(row, answer)
         return Call(
             key=str(ordinal),
             ordinal=ordinal,
             session=session,
             request=body,
             answer=answer if isinstance(answer, dict) else None,
-            usage=_usage(row, answer),
+            usage=usage,
+            disjoint=disjoint,
             model=text_of(row, "response_model", "request_model", "model_override", "model"),
             arrival_s=start,
             ttft_s=first / 1000 if first else None,  # unknown is stored as 0
@@ -107,33 +109,27 @@ def _sessions(row: Mapping[str, Any]) -> list[str]:
     return ["/".join([session, *steps[1:count]]) for count in range(len(steps), 1, -1)] + [session]
 
 
-def _usage(row: Mapping[str, Any], answer: Any) -> Mapping[str, Any] | None:
-    """The answer's own usage, else Helicone's columns.
+def _usage(row: Mapping[str, Any], answer: Any) -> tuple[Mapping[str, Any] | None, bool | None]:
+    """Helicone's columns where the answer has no usage of its own, and whether their input leaves cached tokens out.
 
-    Their prompt_tokens leave Anthropic's cached tokens out. Since there is a column `reasoning_tokens` they are
-    Helicone's own uncached input, and completion_tokens are without reasoning, whoever the provider is
-    (valhalla/jawn, HandlerContext.ts); without it only a cache read that exceeds them tells so.
+    It does for Anthropic, and where more was read from the cache. Since there is a column `reasoning_tokens` it does
+    whoever the provider is, and completion_tokens are without reasoning (valhalla/jawn, HandlerContext.ts).
     """
-    if isinstance(answer, dict) and isinstance(answer.get("usage"), dict):
-        return None
-    if row.get("prompt_tokens") is None and row.get("completion_tokens") is None:
-        return None
-    read, written = row.get("prompt_cache_read_tokens"), row.get("prompt_cache_write_tokens")
+    usage = {name: row[name] for name in _COLUMNS if row.get(name) is not None}
+    if (isinstance(answer, dict) and isinstance(answer.get("usage"), dict)) or not {*_COLUMNS[:2]} & usage.keys():
+        return None, None
     who = f"{text_of(row, 'provider') or ''} {text_of(row, 'request_model') or ''}".lower()
-    own = "reasoning_tokens" in row
-    exceeds = (number_of(row, "prompt_cache_read_tokens") or 0) > (number_of(row, "prompt_tokens") or 0)
-    if own or exceeds or "anthropic" in who or "claude" in who:
-        output = count(row.get("completion_tokens"), "completion_tokens")
-        reasoning = count(row.get("reasoning_tokens"), "reasoning_tokens")
-        return {
-            "input_tokens": row.get("prompt_tokens"),
-            "cache_read_input_tokens": read,
-            "cache_creation_input_tokens": written,
-            "output_tokens": add_known(output, reasoning) if own else output,
-            "output_tokens_details": {"thinking_tokens": reasoning},
-        }
-    return {
-        "prompt_tokens": row.get("prompt_tokens"),
-        "completion_tokens": row.get("completion_tokens"),
-        "prompt_tokens_details": {"cached_tokens": read, "cache_write_tokens": written},
-    }
+    if "reasoning_tokens" not in row:
+        exceeds = (number_of(row, "prompt_cache_read_tokens") or 0) > (number_of(row, "prompt_tokens") or 0)
+        return usage, exceeds or "anthropic" in who or "claude" in who
+    output, reasoning = (count(row.get(name), name) for name in ("completion_tokens", "reasoning_tokens"))
+    return usage | {"completion_tokens": add_known(output, reasoning)}, True
+
+
+_COLUMNS = (
+    "prompt_tokens",
+    "completion_tokens",
+    "prompt_cache_read_tokens",
+    "prompt_cache_write_tokens",
+    "reasoning_tokens",
+)

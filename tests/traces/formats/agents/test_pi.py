@@ -97,3 +97,21 @@ def test_command_code_without_usage(tmp_path: Path) -> None:
     assert (read.column("input_tokens"), read.column("work")) == ([None, None], ["execute", "other"])
     assert read.column("trigger") == ["user", "tool"]
     assert read.roles(1) == {"user", "reasoning", "assistant", "tool_result"}
+
+
+def test_the_providers_id_names_an_answer(tmp_path: Path) -> None:
+    """A copy whose time was written anew is a copy; a server that gives every answer the same id makes no copies."""
+
+    def session(key: str, *answers: tuple[str, int]) -> list[dict[str, Any]]:
+        head = {"type": "session", "version": 3, "id": key, "cwd": "/", "timestamp": "2026-03-01T00:00:00Z"}
+        tokens = {"output": 9, "cacheRead": 0, "cacheWrite": 0}
+        said = [
+            {"role": "assistant", "content": [], "responseId": name, "timestamp": at}
+            | {"stopReason": "stop", "usage": {"input": 100 + at % 7, **tokens}}
+            for name, at in answers
+        ]
+        return [head, *({"type": "message", "timestamp": "2026-03-01T00:00:00Z", "message": one} for one in said)]
+
+    a = lines(tmp_path, "a.jsonl", *session("a", ("resp_1", 1), ("same", 2), ("same", 3)))
+    b = lines(tmp_path, "b.jsonl", *session("b", ("resp_1", 8), ("resp_2", 9)))
+    assert Read(tmp_path, a, b).requests.height == 4

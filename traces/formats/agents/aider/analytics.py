@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from traces.records import Context, Record, Request, Session
 from traces.transcripts.ledger import Ledger, objects
 from traces.transcripts.parts import as_dict, seconds, text_of
-from traces.usage.rules import Usage, count
+from traces.usage.rules import normalise
 
 if TYPE_CHECKING:
     from traces.source.sources import Source
@@ -24,6 +24,7 @@ SUMMARY = {
     "computes": "shape and rates; no hit rate: there are neither texts nor cached counts",
     "notes": "sessions are inferred: a launch or a cleared chat starts one",
 }
+_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
 def sniff(head: Any, name: str) -> float:
@@ -45,11 +46,9 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             ledger.ignore("an event that is no call")
             continue
         ledger.used += 1
+        model = text_of(properties.get("main_model"))
         try:
-            usage = Usage(
-                count(properties.get("prompt_tokens"), "prompt_tokens"),
-                output_tokens=count(properties.get("completion_tokens"), "completion_tokens"),
-            )
+            usage = normalise({name: properties.get(name) for name in _COUNTS}, meanings=context.meanings, model=model)
         except ValueError as error:
             ledger.used -= 1
             ledger.reject(ordinal, str(error))
@@ -63,7 +62,7 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             session_key=f"chat-{session}",
             ordinal=ordinal,
             arrival_s=seconds(line.get("time")),
-            model=text_of(properties.get("main_model")),
+            model=model,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             output_complete=True,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from traces.records import Context, Note, Record, Reject, Request, Session, Skipped
 from traces.source.limits import MOST_TOKENS
+from traces.usage.rules import normalise
 
 if TYPE_CHECKING:
     from traces.source.sources import Source
@@ -67,7 +68,10 @@ def read(source: Source, context: Context) -> Iterator[Record]:
         if sent is None or received is None:
             yield Reject(ordinal, "counts that are no numbers")
             continue
-        cached = (read_ or 0) + (written or 0)
+        logged = {"prompt_tokens": sent, "cached_tokens": read_, "cache_write_tokens": written, "output": received}
+        known = {name: tokens for name, tokens in logged.items() if tokens is not None}
+        apart = (read_ or 0) + (written or 0) > sent  # by line: one file has lines of many versions and models
+        usage = normalise(known, None, apart, context.meanings, model)
         rounded += any(mark in b"".join(found.groups()[::2]) for mark in (b"k", b"M"))
         counted += 1
         yield Request(
@@ -76,10 +80,10 @@ def read(source: Source, context: Context) -> Iterator[Record]:
             ordinal=ordinal,
             time_basis="none",
             model=model,
-            input_tokens=sent if cached <= sent else sent + cached,
-            cache_read_tokens=read_,
-            cache_write_tokens=written,
-            output_tokens=received,
+            input_tokens=usage.input_tokens,
+            cache_read_tokens=usage.cache_read_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+            output_tokens=usage.output_tokens,
             output_complete=True,
             trigger="user",
         )

@@ -39,7 +39,7 @@ def sniff(head: Any, name: str) -> float:
 
 def read(source: Source, context: Context) -> Iterator[Record]:
     """Yield the sessions of the trajectory, its continuations and sub-agents, and their requests."""
-    ledger = Ledger()
+    ledger = Ledger(context.meanings)
     root = _root(source)
     reader = _Reader(source, PartMaker(context), ledger)
     for number, whole in objects(root, ledger):
@@ -174,7 +174,7 @@ class _Reader:
             return
         metrics = as_dict(step.get("metrics"))
         try:
-            usage = _usage(metrics)
+            usage = _usage(metrics, self.ledger.meanings, text_of(step.get("model_name")) or model)
         except ValueError as error:
             self.ledger.reject(self.ordinal, str(error))
             usage = None
@@ -217,9 +217,10 @@ def _exact(ids: list[int], model: str | None, make: PartMaker) -> Part:
     return Part(make.digest(units.tobytes()), len(ids), 0, "unknown", False, units)
 
 
-def _usage(metrics: dict[str, Any]) -> Usage | None:
+def _usage(metrics: dict[str, Any], meanings: Any, model: str | None) -> Usage | None:
     extra = as_dict(metrics.get("extra"))
-    usage = normalise({n: metrics.get(n) for n in _COUNTS} | {n: extra.get(n) for n in _MORE_COUNTS})
+    logged = {n: metrics.get(n) for n in _COUNTS} | {n: extra[n] for n in _MORE_COUNTS if n in extra}
+    usage = normalise(logged, meanings=meanings, model=model)
     return usage if any(value is not None for value in usage[:5]) else None
 
 
