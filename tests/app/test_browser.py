@@ -126,10 +126,8 @@ def _open(browser: Any, address: str, **settings: Any) -> Any:
 
 
 def _send(page: Any, file: Path, text: str) -> None:
-    from playwright.sync_api import expect
-
+    _settled(page)
     files = page.get_by_test_id("stFileUploader").locator("input[type=file]")
-    expect(files).to_have_count(1)
     file.write_text(text)
     files.set_input_files(file)
     page.get_by_role("button", name="Read what was sent").click()
