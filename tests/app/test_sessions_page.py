@@ -122,3 +122,15 @@ def test_markup_in_every_text_is_shown_as_text(tmp_path: Path, monkeypatch: pyte
         shown = said(at) + "".join(str(e.value) for e in (*at.header, *at.subheader))
         assert "<img" not in shown.replace("\\<img", "")
         assert "**bold**" not in shown
+
+
+def test_the_cache_that_why_asks_for_is_the_one_here(rewritten: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACETOWER_DATASET", str(rewritten))
+    at = AppTest.from_file(SCRIPT, default_timeout=300)
+    at.run()
+    at.switch_page("views/why/why.py").run()
+    at.selectbox(key="why-capacity").set_value(250_000).run()
+    at.switch_page("views/sessions/sessions.py").run()
+    assert at.selectbox(key="why-capacity").value == 250_000
+    assert at.selectbox(key="why-policy").value == "session_hash"
+    assert "the cache chosen above" in said(at)

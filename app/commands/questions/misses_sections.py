@@ -167,6 +167,8 @@ def _show_sessions(values: dict[str, Any]) -> None:
     rows = values["sessions"]
     empty = tuple(name for name in rows[0] if name not in none and not any(row[name] for row in rows)) if rows else ()
     emit_rows(rows, leave_out=(*hidden, *empty))
+    if rows:
+        say(f"\nIts turns: tracetower query DATASET session_turns session={rows[0]['session_id']}")
 
 
 def _show_transitions(values: dict[str, Any]) -> None:

@@ -53,8 +53,7 @@ def draw(found: Answers, session_id: int, words: str) -> None:
 
 
 def _back() -> None:
-    for name in ("session", "turn", "turns-from", "turns-to"):
-        link.put(name, None)
+    link.clear("session", "turn", "turns-from", "turns-to")
 
 
 def _head(found: Answers, row: dict[str, Any], words: str) -> None:
@@ -101,12 +100,14 @@ def _window(turns: pl.DataFrame) -> tuple[int, int]:
         return least, most
     for name in ("turns-from", "turns-to"):
         if (given := link.value(name)) is not None and not least <= given <= most:
-            link.refuse(name, f"must be from {least} to {most} here")
+            if name in st.query_params:
+                link.refuse(name, f"must be from {least} to {most} here")
+            link.clear(name)  # else it is another session's
     left, right, note = st.columns([1, 1, 2], vertical_alignment="bottom")
     ends = {"min_value": least, "max_value": most}
     first = left.number_input("From turn", **{**link.at("turns-from", default=least), **ends})
     last = right.number_input("To turn", **{**link.at("turns-to", default=most), **ends})
-    low, high = sorted((least if first is None else int(first), most if last is None else int(last)))
+    low, high = sorted((int(first), int(last)))
     if high - low >= MOST_TURNS:
         note.caption(
             f"Each column stands for several turns and shows the one that lost most. Up to {MOST_TURNS} turns are "
@@ -138,14 +139,16 @@ def _pictures(found: Answers, turns: pl.DataFrame, first: int, last: int) -> int
     )
     inside = turns.filter(pl.col("turn").is_between(first, last))
     broken = inside.filter(pl.col("transition") != "append", pl.col("previous_turn").is_not_null())
-    marks = broken.sort("lost_tokens", descending=True).head(MOST_MARKS).sort("turn")
+    losing = broken if broken.height <= MOST_MARKS else broken.filter(pl.col("lost_tokens") > 0)
+    marks = losing.sort("lost_tokens", descending=True).head(MOST_MARKS).sort("turn")
     unread = _unread(shown)
     triangles = marks.select("turn", y="prefix_tokens", transition=named)
     chart = rectangles.tower_chart(parts, triangles, unread, link.value("turn"))
     st.subheader("Where the tokens of each turn went", anchor=False)
     says = "▼: the prompt does not simply extend the one before it. " if not marks.is_empty() else ""
     says += "" if unread.is_empty() else "Outlined: an earlier prompt shares it, and the provider did not read it. "
-    more = "" if broken.height <= MOST_MARKS else f"({MOST_MARKS} of {formats.count(broken.height)} are marked.) "
+    more = f"Marked are {marks.height} of {formats.count(broken.height)}, those that lost most. "
+    more = more if marks.height < broken.height else ""
     st.caption(f"{says}{more}Click a turn to open it. Shift and scroll zooms, dragging moves, a double click resets.")
     event = st.altair_chart(
         chart, width="stretch", alt=_alt(turns), key=f"tower-{first}-{last}", on_select="rerun",

@@ -84,6 +84,9 @@ def read(page: str) -> None:
     moved, kept.page = page != kept.page, page
     if moved:
         kept.notes = []
+        for name, setting in SETTINGS.items():
+            if setting.page:  # two pages may show a setting, each with a widget of its own: it starts at what is kept
+                st.session_state.pop(name, None)
     late = any(query == link and time.monotonic() < until + LATE_S for until, link in kept.before)
     if not kept.opened or went_back:
         _adopt(kept, query, {*kept.values, *query})
@@ -180,6 +183,13 @@ def put(name: str, value: Any) -> None:
     """Set a setting, before its widget is drawn or from a callback."""
     st.session_state[name] = value
     _keep(_kept(), name, value)
+
+
+def clear(*names: str) -> None:
+    """Put settings back to their defaults, before their widgets are drawn or from a callback."""
+    for name in names:
+        _kept().values.pop(name, None)
+        st.session_state.pop(name, None)
 
 
 def at(name: str, options: Sequence[Any] | None = None, default: Any = None, scope: str = "") -> dict[str, Any]:
