@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 IMAGE_TOKENS = 1500
-"""Assumed size of an image or document whose size the log does not show. A full-HD screenshot is 1,105 tokens for
-OpenAI (85 + 170 for each of 6 tiles of 512 pixels), 1,548 for Gemini (258 for each of 6 tiles) and some 1,600 for
-Anthropic (width x height / 750 after it is scaled down to 1.15 megapixels)."""
+"""Assumed size of an image or document whose size the log does not show. What providers document gives for a full-HD
+screenshot: 1,105 tokens at OpenAI's tile models (scaled to a short side of 768 pixels; 85, and 170 for each of 6 tiles
+of 512), 1,548 at Gemini (258 for each of 6 tiles of 768), about 1,600 at Anthropic (width x height / 750, scaled down
+to that many). Pixel sizes are not read, since most logs leave the picture out; other models of a provider differ."""
 
 ROLE_OF = {
     "system": "system",

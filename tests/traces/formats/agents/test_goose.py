@@ -7,6 +7,8 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.places import SAMPLES
 from tests.traces.formats.agents.reading import Read, whole
 
@@ -27,8 +29,12 @@ def test_chunks_of_one_message_are_one_call(tmp_path: Path) -> None:
     assert Read(tmp_path, HERE / "stream.jsonl").requests.height == 1
 
 
-def test_the_database(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wal", [False, True])
+def test_the_database(wal: bool, tmp_path: Path) -> None:
+    """As it is, or with everything still in the write-ahead log of an open connection."""
     base = sqlite3.connect(tmp_path / "sessions.db")
+    base.execute(f"PRAGMA journal_mode = {'WAL' if wal else 'DELETE'}")
+    base.execute("PRAGMA wal_autocheckpoint = 0")
     base.execute(
         "CREATE TABLE sessions (id TEXT PRIMARY KEY, created_at TIMESTAMP, session_type TEXT, "
         "accumulated_total_tokens INTEGER, accumulated_input_tokens INTEGER, model_config_json TEXT)"
@@ -46,9 +52,12 @@ def test_the_database(tmp_path: Path) -> None:
             (m["id"], m["role"], json.dumps(m["content"]), m["created"]),
         )
     base.commit()
-    base.close()
+    if not wal:
+        base.close()
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("sessions.db*")}
     read = Read(tmp_path, tmp_path / "sessions.db")
-    assert read.receipt["formats"] == {"goose": 1}
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("sessions.db*")} == before
+    assert (read.receipt["formats"], len(before)) == ({"goose": 1}, 3 if wal else 1)
     assert (read.column("prefix_tokens"), read.column("model")) == (LENGTHS, ["gpt-5", "gpt-5"])
     assert read.column("input_tokens") == [None, None]  # the session's own total is not what is visible here
 
