@@ -43,9 +43,10 @@ if page.url_path in FORMER:
 st.session_state["page"] = page.url_path
 st.title(page.title)
 
-from app.visit import sidebar, state  # noqa: E402 (the title is on the page before anything is loaded)
+from app.visit import sidebar, sign_in, state  # noqa: E402 (the title is on the page before anything is loaded)
 from app.visit.link import link  # noqa: E402
 
+sign_in.ask()
 link.read(page.url_path)
 navigation = st.sidebar.empty()
 sidebar.pages(navigation, PAGES)

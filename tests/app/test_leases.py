@@ -142,6 +142,17 @@ def _readers(folder: Path) -> list[str]:
     return found
 
 
+def test_sign_in_is_asked_for_where_it_is_set_up_and_nothing_is_shown_before() -> None:
+    at = AppTest.from_file(SCRIPT, default_timeout=60)
+    at.secrets["auth"] = {"client_id": "a", "client_secret": "b", "redirect_uri": "http://x/oauth2callback"}
+    at.query_params["dataset"] = "demo"
+    at.run()
+    assert not at.exception
+    assert not at.selectbox
+    assert not [b for b in at.button if b.key == "open-demo"]
+    assert at.error or [b for b in at.button if b.label == "Sign in"]
+
+
 def test_a_page_ends_where_its_visitor_leaves() -> None:
     ended = []
 
