@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "kv-budget": ("serving.kv_budget", "Does a model fit, and how many tokens and sessions does it hold?"),
     "interactivity": ("serving.interactivity", "TTFT and tokens per second of one replica."),
     "route": ("serving.route", "Replicas and routing policies on the trace."),
+    "sessions": ("serving.sessions", "How many sessions at once before the cache thrashes?"),
     "misses": ("questions.misses", "Where the input tokens went."),
     "cost": ("questions.cost", "What the trace costs at dated list prices, and what each loss costs."),
     "profile": ("questions.profile", "The workload as distributions."),

@@ -111,7 +111,7 @@ def apply(model: Arrivals, sessions: Sessions, requests: Requests) -> tuple[NDAr
     """
     arrival = np.array(requests.recorded_s, dtype=np.float64)
     if model.kind != "recorded" and len(arrival):
-        family, offset = _families(sessions, requests)
+        family, offset = families_of(sessions, requests)
         inside = arrival - offset[family]
         arrival = (
             inside
@@ -129,8 +129,12 @@ def arrival_order(arrival_s: NDArray[Any], input_rank: NDArray[Any], ordinal: ND
     return np.lexsort((record, rank, arrival)).astype(np.int64)
 
 
-def _families(sessions: Sessions, requests: Requests) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Family of each request, numbered in input-name order, and the recorded time that is each family's zero."""
+def families_of(sessions: Sessions, requests: Requests) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Family of each request, numbered in input-name order, and the recorded time that is each family's zero.
+
+    Raises:
+        ValueError: parents of sessions form a cycle.
+    """
     parent = np.asarray(sessions.parent, dtype=np.int64)
     own = np.arange(len(parent))
     root = np.where(parent < 0, own, parent)

@@ -106,8 +106,8 @@ class Arrived(NamedTuple):
     unanchored: bool
 
 
-def arrive(loaded: Loaded, model: arrival_models.Arrivals) -> Arrived:
-    """Apply an arrival model to the dataset's requests."""
+def arrival_inputs(loaded: Loaded) -> tuple[arrival_models.Sessions, arrival_models.Requests]:
+    """What arrival models need to know of the dataset's sessions and requests."""
     r = loaded.requests
     count = r.height
     ordinal = r["record_ordinal"].to_numpy()
@@ -129,6 +129,12 @@ def arrive(loaded: Loaded, model: arrival_models.Arrivals) -> Arrived:
         r["arrival_s"].fill_null(np.nan).to_numpy(), session, r["duration_s"].fill_null(np.nan).to_numpy(),
         ordinal, rank,
     )  # fmt: skip
+    return sessions, requests
+
+
+def arrive(loaded: Loaded, model: arrival_models.Arrivals) -> Arrived:
+    """Apply an arrival model to the dataset's requests."""
+    sessions, requests = arrival_inputs(loaded)
     arrival, order = arrival_models.apply(model, sessions, requests)
     unanchored = model.kind == "recorded" and arrival_models.needs_model(sessions)
     known = arrival[~np.isnan(arrival)]

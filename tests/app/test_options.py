@@ -62,6 +62,11 @@ COMMANDS: dict[str, tuple[str, dict[str, str | None]]] = {
     "query": (
         "query {d} hit_rate_over_time bins=3 --json", {**QUESTION, "sql": "SELECT * FROM selected", "list": None}
     ),
+    "sessions": (
+        "sessions {d} --model llama-3.1-8b --gpu h200 --at-once 1..3 --json",
+        {"at-once": "2,3", "capacity-tokens": "24", "admission": "footprint", "block-size": "8", "where": "model=one",
+         "model": "gpt-oss-120b", "gpu": "b200", "tp": "4", "kv-dtype": "fp8", "dp": "2", "dcp": "2", "engine": "vllm"},
+    ),
     "cost": (
         "cost {d} --as-model claude-opus-4.5 --json",
         {**{k: v for k, v in QUESTION.items() if k != "definition"}, "by": "model", "writes": "1h",

@@ -8,6 +8,8 @@ import click
 
 from app.widgets.sizes import parse_size
 
+MOST_NUMBERS = 10_000
+
 
 class Size(click.ParamType[int]):
     """One size."""
@@ -37,6 +39,27 @@ class Sizes(click.ParamType[list[int]]):
             return [parse_size(part) for part in str(value).split(",") if part.strip()]
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class Numbers(click.ParamType[list[int]]):
+    """Whole numbers separated by commas, with ranges: 1..8,12,16."""
+
+    name = "n,n..m"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
+        """The numbers, ranges written out."""
+        if isinstance(value, list):
+            return value
+        found: list[int] = []
+        try:
+            for part in str(value).split(","):
+                low, _, high = part.partition("..")
+                found += range(int(low), int(high or low) + 1)
+                if len(found) > MOST_NUMBERS:
+                    self.fail(f"at most {MOST_NUMBERS:,} numbers", param, ctx)
+        except (ValueError, OverflowError):
+            self.fail(f"{value!r} is no list of whole numbers: write 1..32 or 1,2,4,8", param, ctx)
+        return found
 
 
 class Seconds(click.ParamType[list[float]]):
