@@ -18,7 +18,7 @@ from app.widgets.table import table
 if TYPE_CHECKING:
     import polars as pl
 
-MOST_MARKS = 300
+MOST_MARKS = 60
 WORST = 5
 MEANS = (
     "A stack per turn, as high as its prompt: the tokens in the order in which they stand in it, by what became of "

@@ -8,11 +8,15 @@ import streamlit as st
 
 from app.visit.link import link
 from app.widgets import figures, formats
+from app.widgets.table import Column, table
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from analysis.sessions.icicle import Icicle
     from app.visit.question import Asked
 
+LARGEST = 100
 MEANS = (
     "The prefix tree of the selected prompts. A rectangle is a stretch of prefix: as wide as the requests that share "
     "it, as high as it is long in tokens, so its area is the prompt tokens in it. A stretch goes on as long as 80 % of "
@@ -54,10 +58,27 @@ def draw(asked: Asked) -> None:
         selection_mode=rectangles.PICK,
     )  # fmt: skip
     figures.downloads("prefixes", found.rectangles, asked.source("", "report", "--json", means=MEANS), chart)
+    picked = _largest(frame)
     points = event.selection.get(rectangles.PICK) or []
-    if points and int(points[0].get("node", root)) != root:
-        link.put("node", int(points[0]["node"]))
+    chosen = int(points[0]["node"]) if points and "node" in points[0] else picked
+    if chosen is not None and chosen != root:
+        link.put("node", chosen)
         st.rerun()
+
+
+def _largest(frame: pl.DataFrame) -> int | None:
+    """The stretches that hold most prompt tokens, as a table; the node of the row that is chosen."""
+    with st.expander("The largest stretches as a table", icon=":material/table_rows:"):
+        shared = frame.filter(frame["part"] == "shared").unique("node", keep="first", maintain_order=True)
+        rows = shared.sort("tokens", descending=True).head(LARGEST).to_dicts()
+        columns = [
+            Column("y0", "From token", formats.count), Column("distinct_tokens", "Length", formats.tokens),
+            Column("requests", "Requests", formats.count), Column("tokens", "Prompt tokens", formats.tokens),
+            Column("role", "Mostly"), Column("session", "Session"),
+        ]  # fmt: skip
+        st.caption("Click a row to look below it.")
+        picked = table(rows, columns, "Largest stretches", key=f"stretches-{rows[0]['node'] if rows else 0}", pick=True)
+    return None if picked is None else int(picked["node"])
 
 
 def _words(found: Icicle, root: int) -> None:

@@ -66,7 +66,9 @@ def _figures(row: dict[str, Any]) -> None:
         ("Hit", formats.rate(row["hit"] / row["prefix_tokens"] if row["prefix_tokens"] else None),
          "Tokens read from the chosen cache, of the prompt.", formats.tokens(row["hit"])),
         ("Reply", formats.tokens(row["output_tokens"]), "Tokens generated.", formats.seconds(row["duration_s"])),
-        ("Pause before", formats.seconds(row["gap_s"]), "From the end of the session's last request.", ""),
+        ("Pause before", formats.seconds(row["gap_s"]), "From the end of the session's last request.", "")
+        if (row["gap_s"] or 0) >= 0
+        else ("Overlap", formats.seconds(-row["gap_s"]), "The session's last request was still running.", ""),
     )  # fmt: skip
     for place, (name, value, help, note) in zip(st.columns(4), shown, strict=True):
         with place:
@@ -100,6 +102,9 @@ def _changed(row: dict[str, Any]) -> str:
     what = KINDS.get(kind, str(kind)) if kind else "not known, the trace holds no text" if textless else "no known kind"
     of = "" if textless else f" of a message with the role *{role.replace('_', ' ')}*"
     part = "" if textless or message is None else f", part {message + 1} of the prompt"
+    if role == "unobserved":
+        of, part = ", in a part of the prompt that the files do not hold", ""
+        what = what if kind else "not known"
     lines = ""
     if row["line_token"] is not None:
         was, now = row["previous_line_tokens"], row["line_tokens"]
