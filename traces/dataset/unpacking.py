@@ -2,22 +2,55 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
+import stat
 import tempfile
 import zipfile
 import zlib
 from pathlib import Path
 from typing import Any
 
+from traces.dataset.locks import Lease, unread
 from traces.dataset.manifest import AGAIN, MOST_BYTES, checked_manifest
-from traces.dataset.paths import NotADataset
+from traces.dataset.paths import NotADataset, remove
 from traces.schema import TABLES
 
 MOST_UNPACKED_BYTES, MOST_ENTRIES, MOST_RATIO = 8 << 30, 100_000, 1000
 _CHUNK = 1 << 20
 _BROKEN = (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, KeyError, TypeError, ValueError)
 _MANIFEST = "manifest.json"
+_PREFIX = "tracetower-bundle-"
+
+
+class _Folder(tempfile.TemporaryDirectory[str]):
+    """A temporary folder that is leased as long as it is used, so that another process sees whether it is left over."""
+
+    def __init__(self) -> None:
+        super().__init__(prefix=_PREFIX, ignore_cleanup_errors=True)
+        self.lease = Lease(Path(self.name))
+
+
+def _leased_folder() -> _Folder:
+    while True:
+        with contextlib.suppress(FileNotFoundError):  # taken for a leftover before its lease: make another
+            return _Folder()
+
+
+def _remove_leftovers(own: Path) -> None:
+    """Delete the folders of killed processes of this user; nothing where locks do not work, never through a link."""
+    with unread(own) as without_locks:
+        if without_locks:
+            return
+    for path in own.parent.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            found = path.lstat()
+            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
+                with unread(path) as left_over:
+                    if left_over:
+                        remove(path)
 
 
 def is_bundle(path: Path) -> bool:
@@ -58,8 +91,9 @@ def unpacked(path: Path) -> tempfile.TemporaryDirectory[str]:
             f"{path.name}: a file that is no dataset's bundle. Make a dataset of it with: "
             f"tracetower ingest {path.name} -o DATASET"
         )
-    folder = tempfile.TemporaryDirectory(prefix="tracetower-bundle-", ignore_cleanup_errors=True)
+    folder = _leased_folder()
     try:
+        _remove_leftovers(Path(folder.name))
         unpack(path, Path(folder.name))
     except OSError as error:
         folder.cleanup()
