@@ -52,7 +52,7 @@ def tower_chart(rectangles: pl.DataFrame, marks: pl.DataFrame, unread: pl.DataFr
         .mark_rect(strokeWidth=0)
         .encode(
             x=_turns(first, last, "Turn"), x2="x1:Q", y=y, y2="y1:Q",
-            color=alt.Color("cause:N", legend=alt.Legend(orient="top", title=None, columns=4),
+            color=alt.Color("cause:N", legend=alt.Legend(orient="top", title=None, columns=3),
                             scale=alt.Scale(domain=list(colours), range=list(colours.values()))),
             opacity=alt.condition(pick, alt.value(1), alt.value(0.55)),
             tooltip=tooltip,
