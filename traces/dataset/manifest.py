@@ -16,7 +16,7 @@ AGAIN = "ingest it again, or ask its owner for a complete copy"
 
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 Name = Annotated[str, msgspec.Meta(max_length=200)]
-Generation = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{12}$")]
+Generation = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{12}\Z")]
 
 
 class Input(msgspec.Struct, kw_only=True):
@@ -64,7 +64,7 @@ class Manifest(msgspec.Struct, kw_only=True, omit_defaults=False):
     schema_version: int
     tool: Literal["tracetower"]
     tool_version: Name = ""
-    tables: Annotated[str, msgspec.Meta(pattern="^tables(-[0-9a-f]{12})?$")]
+    tables: Annotated[str, msgspec.Meta(pattern=r"^tables(-[0-9a-f]{12})?\Z")]
     private: Generation | None = None
     content_key: Generation
     bundle: bool = False
