@@ -130,6 +130,8 @@ def attempt(good: Path, folder: Path, seed: int, commands: list[list[str]]) -> s
         result = CliRunner().invoke(group, [word.format(dataset=copy, out=copy / "out") for word in command])
         if result.exit_code not in (0, 1, 2) or not isinstance(result.exception, SystemExit | None):
             outcome = f"{said}: {command[0]}: exit {result.exit_code}, {result.exception!r}"
+        elif "unexpected " in result.output:  # the one line that stands for a traceback
+            outcome = f"{said}: {command[0]}: {result.output:.300}"
         elif (outcome == "refused") != (result.exit_code == 1) and command[0] == "report":
             outcome = f"{said}: {command[0]}: {outcome}, but exit {result.exit_code}: {result.output:.200}"
     if time.monotonic() - started > 10 * max(1, len(commands)):
