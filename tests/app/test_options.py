@@ -50,7 +50,8 @@ COMMANDS: dict[str, tuple[str, dict[str, str | None]]] = {
     "curve": (
         "curve {d} --json",
         {**QUESTION, "capacity-blocks": "3", "capacity-tokens": "8", "ttl": "100", "tiers": "2,2", "by": "model",
-         "cross": None, "capacity-bytes": "4MiB", "model": "llama-3.1-8b", "kv-dtype": "fp8", "tp": "16"},
+         "cross": None, "capacity-bytes": "4MiB", "policy": "belady", "model": "llama-3.1-8b", "kv-dtype": "fp8",
+         "tp": "16"},
     ),
     "misses": (
         "misses {d} --show causes --json",

@@ -10,7 +10,7 @@ from app.commands.questions.printed import print_definition
 from app.commands.shell.command import command
 from app.commands.shell.options import dataset_argument, json_option, opened, question_of, question_options
 from app.commands.shell.rules import Rule, excludes, needs
-from app.commands.shell.terminal import emit_frame, emit_json, note
+from app.commands.shell.terminal import emit_frame, emit_json, note, say
 from app.commands.shell.types import Seconds, Sizes
 
 CAPACITIES = ("capacity_blocks", "capacity_tokens", "capacity_bytes")
@@ -21,6 +21,7 @@ RULES = (
     needs("cross", "ttl"),
     needs("cross", *CAPACITIES),
     excludes("cross", "tiers"),
+    excludes("policies", "ttl", "tiers", "cross"),
     Rule(lambda given, _: "model" in given and "ttl" in given and not given & {*CAPACITIES, "tiers"},
          "--model turns capacities into bytes: it means nothing for --ttl alone"),
 )  # fmt: skip
@@ -37,13 +38,18 @@ RULES = (
 @click.option("--ttl", type=Seconds(), help="Seconds a block outlives its last touch.")
 @click.option("--tiers", type=Sizes(), help="Capacities of tiers in blocks, nearest first.")
 @click.option("--cross", is_flag=True, help="Every capacity with every TTL.")
+@click.option(
+    "--policy", "policies", multiple=True,
+    help="What leaves a full cache first: lru | belady (the optimum) | lfu | slru | fifo | mru | filo | session | "
+    "heads (repeatable).",
+)  # fmt: skip
 @click.option("--by", "axis", default="all", help="An axis to group by.")
 @question_options
 @json_option
 def curve_command(
     dataset: str, capacity_blocks: list[int] | None, capacity_tokens: list[int] | None,
     capacity_bytes: list[int] | None, model: str | None, kv_dtype: str, tp: int, ttl: list[float] | None,
-    tiers: list[int] | None, cross: bool, axis: str, as_json: bool, **options: Any,
+    tiers: list[int] | None, cross: bool, policies: tuple[str, ...], axis: str, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Hit rate of DATASET over cache capacity, TTL and tiers: exact at every point.
 
@@ -53,6 +59,7 @@ def curve_command(
       tracetower curve mine --capacity-tokens 1M,4M --ttl 300,3600 --cross
       tracetower curve mine --capacity-bytes 80GiB,640GiB --model kimi-k2.6 --kv-dtype fp8
       tracetower curve mine --tiers 100k,1M --by trajectory_type
+      tracetower curve mine --policy lru --policy belady --policy session
       tracetower curve mine --definition vllm --block-size 16 --capacity-tokens 1M
     """
     from analysis.headline.curves import curve, with_bytes
@@ -71,7 +78,13 @@ def curve_command(
     blocks += [tokens // prepared.block_size for tokens in capacity_tokens or []]
     blocks += [int(size / (per_token or 1)) // prepared.block_size for size in capacity_bytes or []]
     sized = capacity_blocks is not None or capacity_tokens is not None or capacity_bytes is not None
-    frame = curve(warehouse, question, axis, blocks if sized else None, ttl, tiers, cross)
+    chosen = blocks if sized else None
+    if policies:
+        from analysis.policies.policy_curve import policy_curve
+
+        frame = policy_curve(warehouse, question, policies, axis, chosen)
+    else:
+        frame = curve(warehouse, question, axis, chosen, ttl, tiers, cross)
     if per_token is not None:
         frame = with_bytes(frame, per_token)
     means = definition(prepared)
@@ -79,11 +92,25 @@ def curve_command(
         means |= replies_unknown(warehouse)
         if means["replies_unknown"]:
             note(f"{means['replies_unknown']:,} replies have no known content: nobody can hit them")
+    more = _policies(frame, policies) if policies else {}
     if as_json:
-        emit_json({"definition": means, "rows": frame.to_dicts()})
+        emit_json({"definition": means | more.pop("definition", {}), "rows": frame.to_dicts(), **more})
     else:
         emit_frame(frame)
+        if more.get("sentence"):
+            say(f"\n{more['sentence']}")
         print_definition(means)
+        for name, says in more.get("definition", {}).get("policies", {}).items():
+            say(f"Leaves first under {name}: {says}.")
+
+
+def _policies(frame: Any, policies: tuple[str, ...]) -> dict[str, Any]:
+    """What is said of eviction policies beside their rows."""
+    from analysis.policies.eviction import RULES as EVICTION
+    from analysis.policies.policy_curve import closed, in_words
+
+    means = {"policies": {name: EVICTION[name] for name in policies}}
+    return {"definition": means, "closed": closed(frame), "sentence": in_words(frame)}
 
 
 def _bytes_per_token(model: str, kv_dtype: str, tp: int) -> float:

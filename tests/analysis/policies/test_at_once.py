@@ -48,7 +48,7 @@ def made(folder: Path, sessions: list[list[tuple[int, int, int, int]]]) -> Wareh
     return open_dataset(folder / "ds")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(SESSIONS, st.integers(1, 6), st.integers(1, 30))
 def test_without_admission_it_is_the_curve_of_a_closed_loop(
     tmp_path_factory: pytest.TempPathFactory, sessions: list[list[tuple[int, int, int, int]]], users: int, blocks: int
