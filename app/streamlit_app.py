@@ -18,7 +18,7 @@ PAGES = {
     "Workload": [
         st.Page("views/overview.py", title="Overview", icon=":material/insights:", url_path="overview"),
         st.Page("views/sessions/sessions.py", title="Sessions", icon=":material/forum:", url_path="sessions"),
-        st.Page("views/cache.py", title="Cache", icon=":material/memory:", url_path="cache"),
+        st.Page("views/cache/cache.py", title="Cache", icon=":material/memory:", url_path="cache"),
         st.Page("views/why/why.py", title="Why", icon=":material/help:", url_path="why"),
     ],
     "What-if": [

@@ -16,6 +16,8 @@ from analysis.store.warehouse import Warehouse
 
 POINTS = 10
 """How many capacities are replayed where none is named."""
+LEAST_SHARE = 0.01
+"""Of the most hits: from which capacity on they are chosen then."""
 
 
 def policy_curve(
@@ -39,6 +41,12 @@ def policy_curve(
         raise BadQuestion("eviction policies follow Tracetower's definition of a hit", "definition", ["tracetower"])
     found = curve(warehouse, question, axis, None if capacity_blocks is None else list(capacity_blocks))
     points = found["capacity_blocks"].unique().sort().to_list()
+    if capacity_blocks is None:  # below, a cache is too small to matter
+        hit = found.group_by("capacity_blocks").agg(pl.col("hit_tokens").sum()).sort("capacity_blocks")
+        points = hit.filter(pl.col("hit_tokens") >= LEAST_SHARE * pl.col("hit_tokens").max())[
+            "capacity_blocks"
+        ].to_list()
+        found = found.filter(pl.col("capacity_blocks").is_in(points))
     if capacity_blocks is None and len(points) > POINTS:
         points = [points[i] for i in np.linspace(0, len(points) - 1, POINTS).round().astype(int)]
         found = found.filter(pl.col("capacity_blocks").is_in(points))

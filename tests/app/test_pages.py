@@ -18,7 +18,7 @@ from app.widgets import formats
 from tests.places import ROOT
 
 SCRIPT = str(ROOT / "app" / "streamlit_app.py")
-PAGES = ("views/data/data.py", "views/overview.py", "views/cache.py")
+PAGES = ("views/data/data.py", "views/overview.py", "views/cache/cache.py")
 
 # two sessions of two requests, blocks of 4: each second prompt extends its first by one block
 ROWS = [
@@ -170,7 +170,7 @@ def test_filter_that_leaves_nothing_offers_reset(on, tmp_path: Path) -> None:
 
 
 def test_cache_page_answers_when_the_slider_moves(on, tiny: Path) -> None:
-    at = on(tiny, "views/cache.py")
+    at = on(tiny, "views/cache/cache.py")
     assert not at.exception
     assert not at.error
     slider = next(s for s in at.select_slider if s.key == "capacity")
@@ -193,7 +193,7 @@ def test_cache_page_asks_for_arrivals_and_takes_the_suggestion(on, tmp_path: Pat
     tables = next(dataset.glob("tables-*"))
     sources = pl.read_parquet(tables / "sources.parquet").with_columns(time_basis=pl.lit("relative"))
     sources.write_parquet(tables / "sources.parquet")
-    at = on(dataset, "views/cache.py")
+    at = on(dataset, "views/cache/cache.py")
     assert not at.exception
     assert "When do these sessions start?" in at.info[0].value
     assert not at.select_slider
@@ -207,7 +207,7 @@ def test_nothing_reused_is_said(on, tmp_path: Path) -> None:
     rows = [
         {"timestamp": t, "input_length": 8, "output_length": 1, "hash_ids": [t, t + 1], "block_size": 4} for t in (0, 9)
     ]
-    at = on(make(tmp_path, rows), "views/cache.py")  # type: ignore[arg-type]
+    at = on(make(tmp_path, rows), "views/cache/cache.py")  # type: ignore[arg-type]
     assert not at.exception
     assert "Nothing is reused here" in at.info[0].value
 
@@ -220,7 +220,7 @@ def test_length_only_trace_teaches(on, tmp_path: Path) -> None:
     from traces.intake.ingest import ingest
 
     ingest([str(source)], tmp_path / "lengths")
-    at = on(tmp_path / "lengths", "views/cache.py")
+    at = on(tmp_path / "lengths", "views/cache/cache.py")
     assert not at.exception
     assert "no block identity" in at.info[0].value
     at.switch_page("views/overview.py").run()
@@ -242,7 +242,7 @@ def test_demo_opens_and_its_arrivals_are_shown(on) -> None:
     at.button(key="open-demo").click().run()
     assert not at.exception
     assert figures(at)["Files read"] == "10"
-    at.switch_page("views/cache.py").run()
+    at.switch_page("views/cache/cache.py").run()
     assert at.selectbox(key="arrivals").value == "staggered:600"
     assert at.select_slider(key="capacity")
 

@@ -169,7 +169,7 @@ def test_with_a_dataset(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert at.session_state["replica-mark"][0] == "4×B200 TP4, bf16 KV"
     assert at.number_input(key="context").value == 3328
-    at.switch_page("views/cache.py").run()
+    at.switch_page("views/cache/cache.py").run()
     assert not at.exception
     assert "Marked: 4×B200 TP4, bf16 KV" in said(at)
 

@@ -45,7 +45,7 @@ def _show_open(known: Known) -> None:
             receipts.ways(receipt, partial(progress.read_again, lease), lease.id)
     with st.container(horizontal=True):
         link.page("views/overview.py", label="See the overview", icon=":material/insights:")
-        link.page("views/cache.py", label="See what a cache of a size would hit", icon=":material/memory:")
+        link.page("views/cache/cache.py", label="See what a cache of a size would hit", icon=":material/memory:")
     if receipt is not None:
         receipts.rejects(known, receipt)
         receipts.download(known.name, receipt)

@@ -59,7 +59,9 @@ def gaps_and_ttl(asked: Asked) -> None:
             ),
             "What an unbounded cache hits that forgets what was not used for so long.",
         )
-        link.page("views/cache.py", label="More sizes and TTLs, by any axis, on Cache size", icon=":material/memory:")
+        link.page(
+            "views/cache/cache.py", label="More sizes and TTLs, by any axis, on Cache size", icon=":material/memory:"
+        )
 
 
 def over_time(asked: Asked) -> None:

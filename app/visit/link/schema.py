@@ -61,6 +61,12 @@ def _targets() -> Sequence[str]:
     return list(TARGETS)
 
 
+def _evictions() -> Sequence[str]:
+    from analysis.policies.eviction import RULES
+
+    return list(RULES)
+
+
 def _priced() -> Sequence[str]:
     from analysis.money.prices import named_models
 
@@ -94,6 +100,10 @@ _ALL = (
     Setting("read-columns", "data", str, ""),
     Setting("read-one", "data", bool, False),
     Setting("growth-by", "overview", str, "all", _of("all", "trajectory_type")),
+    Setting("cache-part", "cache", str, "sizes", _of("sizes", "sessions", "eviction")),
+    _number("once-capacity", "cache", int, 1_000, 1_000_000_000, 500_000),
+    Setting("once-admission", "cache", str, ["none"], _of("none", "cap", "footprint"), many=True),
+    Setting("cache-rules", "cache", str, ["lru", "belady", "session"], _evictions, many=True),
     Setting("by", "cache", str, "all", _of(*AXES)),
     Setting("kv", "cache", str, "none", _models("none")),
     Setting("kv_dtype", "cache", str, "bf16", _of("bf16", "fp8")),

@@ -11,7 +11,18 @@ import polars as pl
 
 from app.widgets import formats
 from app.widgets.charts.lines import spread
-from app.widgets.charts.scales import ALL, NEUTRAL, tipped
+from app.widgets.charts.scales import (
+    ALL,
+    CHOSEN,
+    HEIGHT,
+    NEUTRAL,
+    RATE_SCALE,
+    groups_of,
+    legend_of,
+    palette,
+    rate_axis,
+    tipped,
+)
 
 if TYPE_CHECKING:
     from analysis.replica.interactivity import Point
@@ -134,3 +145,25 @@ def speed_lines(points: Sequence[Point], fits: float) -> Any:
     )
     text = base.mark_text(align="left", dx=7, dy=-5, color=NEUTRAL, fontSize=11).encode(text="batch:Q")
     return alt.layer(line, dots, text).properties(height=340)
+
+
+def at_once_lines(rows: pl.DataFrame, ceiling: float, knee: int | None) -> Any:
+    """Hit rate over sessions at once. Columns: group, at_once, hit_rate; `knee`: a number to mark."""
+    groups = groups_of(rows)
+    frame, tooltip = tipped(
+        rows,
+        {"Sessions": ("at_once", formats.count), "Which run": ("group", None), "Hit rate": ("hit_rate", formats.rate)},
+    )
+    x = alt.X("at_once:Q", title="Sessions at once", axis=alt.Axis(tickMinStep=1), scale=alt.Scale(nice=False))
+    colour = alt.Color("group:N", scale=palette(groups), legend=legend_of(groups))
+    line = alt.Chart(frame).mark_line(strokeWidth=2.5, point=True).encode(
+        x=x, y=alt.Y("hit_rate:Q", scale=RATE_SCALE, axis=rate_axis("Hit rate")), color=colour, tooltip=tooltip
+    )  # fmt: skip
+    top = alt.Chart(pl.DataFrame({"rate": [ceiling]})).mark_rule(strokeDash=[6, 4], color=NEUTRAL, strokeWidth=1.5)
+    layers = [line, top.encode(y=alt.Y("rate:Q", scale=RATE_SCALE))]
+    if knee is not None and knee <= int(rows["at_once"].max()):  # type: ignore[arg-type]
+        mark = alt.Chart(pl.DataFrame({"at_once": [knee], "text": [f"knee: {knee}"]})).encode(x=x)
+        layers.append(mark.mark_rule(color=CHOSEN, strokeWidth=1.5))
+        text = mark.mark_text(align="left", baseline="bottom", dx=6, color=CHOSEN, fontWeight=600)
+        layers.append(text.encode(y=alt.datum(0.03, scale=RATE_SCALE), text="text:N"))
+    return alt.layer(*layers).properties(height=HEIGHT)

@@ -1,4 +1,4 @@
-"""Cache: hit rate over capacity, TTL and tiers; a slider that answers at once."""
+"""Hit rate over capacity, TTL and tiers, on the page Cache: sliders that answer at once."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from app.visit import guard, notices, question
+from app.visit import guard, question
 from app.visit.link import link
 from app.widgets import figures, formats
 
 if TYPE_CHECKING:
     import polars as pl
 
-LEAD = "How much a KV cache of a given size hits. Capacity is that of one replica which serves all of these requests."
 MOST_GROUPS = 8
 NO_MODEL = "none"
 TTLS_S = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0, 14_400.0,
@@ -26,12 +25,6 @@ def _curve(asked: question.Asked, axis: str, **points: Any) -> pl.DataFrame:
 
     key = f"curve {asked.question!r} {axis} {sorted(points.items())!r}"
     return asked.desk.answer(key, lambda: curve(asked.desk.warehouse, asked.question, axis, **points))
-
-
-def _ceiling(asked: question.Asked) -> float | None:
-    frame = asked.desk.query("hit_rate", asked.question)
-    rate: float | None = frame["ceiling"][0]
-    return rate
 
 
 def _largest(frame: pl.DataFrame) -> pl.DataFrame:
@@ -257,33 +250,8 @@ def _at_tiers(asked: question.Asked, axis: str, bytes_per_token: float | None) -
     )  # fmt: skip
 
 
-with guard.page(LEAD):
-    from analysis.store.question import NeedsArrivals
-
-    asked = question.ask()
-    question.facts_line(asked)
-    ceiling = _ceiling(asked)
-    if ceiling is None:
-        st.info(
-            "**This trace has no block identity.** It says how long prompts are, not what they share, so no hit rate "
-            "can be computed. That needs block hashes (`hash_ids`), token ids, or the text of the prompts.",
-            icon=":material/info:",
-        )
-        link.page("views/data/data.py", label="Open another dataset", icon=":material/database:")
-        st.stop()
-    try:
-        asked.desk.warehouse.need_times(asked.desk.warehouse.prepare(asked.question), "a cache")
-    except NeedsArrivals:
-        st.metric("Ceiling, whatever the order", formats.rate(ceiling), border=True, width=300)
-        notices.suggest_arrivals()
-        st.stop()
-    if ceiling == 0:
-        st.info(
-            "**Nothing is reused here.** No request shares a full block with an earlier one, so no cache hits "
-            "anything. Prompts shorter than a block never hit: a smaller block size may show more.",
-            icon=":material/info:",
-        )
-        st.stop()
+def sizes(asked: question.Asked, ceiling: float) -> None:
+    """The controls, and the hit rate over capacity, TTL and two tiers."""
     axis, bytes_per_token, model = _controls()
     _capacity(asked, axis, bytes_per_token, model, ceiling)
     _ttl(asked, axis, ceiling)
