@@ -28,6 +28,13 @@ from analysis.store.question import BadQuestion, Question, engine_of
 from analysis.store.warehouse import Warehouse
 
 DEFAULT_TTLS_S = (60.0, 300.0, 3600.0)
+TIER_MODES = {
+    "exclusive": "a block is in one tier: what leaves a tier moves to the next, so two tiers reach as far as C1 + C2. "
+    "An upper bound for engines that keep copies",
+    "inclusive": "a tier also holds what the tiers above it hold, as SGLang's HiCache does by default (write-through), "
+    "so tiers reach as far as the largest of them",
+}
+"""What the tiers of a cache hold of each other."""
 MOST_BLOCKS = 1 << 60
 """Capacities are cut to this, which no trace can tell from unbounded."""
 
@@ -95,15 +102,19 @@ def curve(
     ttl_s: list[float] | None = None,
     tiers_blocks: list[int] | None = None,
     cross: bool = False,
+    tier_mode: str = "exclusive",
 ) -> pl.DataFrame:
     """Hit tokens and rates: one row per group and point.
 
     Without capacities, TTLs or tiers, the points are a log-spaced grid of capacities up to where the curve is flat.
-    Capacities and TTLs give separate rows unless `cross` combines them.
+    Capacities and TTLs give separate rows unless `cross` combines them. `tier_mode`: one of `TIER_MODES`; a tier's hits
+    are those that no tier above it has.
 
     Raises:
         NeedsArrivals, BadQuestion: the answer depends on times that the dataset does not have.
     """
+    if tier_mode not in TIER_MODES:
+        raise BadQuestion(f"unknown tier mode {tier_mode!r}. Modes: {', '.join(TIER_MODES)}", "tier_mode", TIER_MODES)
     prepared = warehouse.prepare(question)
     warehouse.need_times(prepared, "a cache of finite capacity, or one with a TTL,", seconds=bool(ttl_s))
     if engine_of(question.definition):
@@ -159,7 +170,8 @@ def curve(
         ]
     if tiers_blocks:
         bends = capacity_curve(chosen.distance, chosen.blocks, chosen.run_group, max(1, len(chosen.groups)))
-        upto = np.cumsum(np.array(tiers_blocks, np.int64))
+        together = np.cumsum if tier_mode == "exclusive" else np.maximum.accumulate
+        upto = together(np.array(tiers_blocks, np.int64))
         hits = np.diff(hit_blocks_at(bends, upto), axis=1, prepend=0)
         rows += [
             _row(chosen, g, group, block, int(hits[g, t]), capacity=int(size), tier=t + 1)

@@ -15,7 +15,7 @@ Blocks = NDArray[np.int64]
 
 
 def tier_hits(distance_blocks: Blocks, blocks: Blocks, capacities_blocks: Sequence[int]) -> list[int]:
-    """Blocks hit in each tier of one inclusive LRU order: L1 below C1, L2 from C1 to C1 + C2, and so on.
+    """Blocks hit in each of several exclusive tiers of one LRU order: L1 below C1, L2 from C1 to C1 + C2, and so on.
 
     Args:
         distance_blocks: stack distance of the first block of each run of the reuse table.

@@ -50,7 +50,8 @@ COMMANDS: dict[str, tuple[str, dict[str, str | None]]] = {
     "curve": (
         "curve {d} --json",
         {**QUESTION, "capacity-blocks": "3", "capacity-tokens": "8", "ttl": "100", "tiers": "2,2", "by": "model",
-         "cross": None, "capacity-bytes": "4MiB", "policy": "belady", "model": "llama-3.1-8b", "kv-dtype": "fp8",
+         "cross": None, "capacity-bytes": "4MiB", "policy": "belady", "tier-mode": "inclusive",
+         "model": "llama-3.1-8b", "kv-dtype": "fp8",
          "tp": "16"},
     ),
     "misses": (
@@ -118,6 +119,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str | None]]] = {
 """Command -> (the least that it takes, its options with a value that changes what it says of the rows above)."""
 
 NEEDED = {
+    "tier-mode": ("tiers",),
     "cross": ("capacity-tokens", "ttl"), "capacity-bytes": ("model", "kv-dtype"), "tp": ("capacity-bytes",),
     "model": ("gpu", "service"), "gpu": ("model",), "gpu-hour-usd": ("model",),
     "weights": ("model",), "policy": ("replicas",), "replicas": ("policy",),

@@ -22,6 +22,7 @@ RULES = (
     needs("cross", *CAPACITIES),
     excludes("cross", "tiers"),
     excludes("policies", "ttl", "tiers", "cross"),
+    needs("tier_mode", "tiers"),
     Rule(lambda given, _: "model" in given and "ttl" in given and not given & {*CAPACITIES, "tiers"},
          "--model turns capacities into bytes: it means nothing for --ttl alone"),
 )  # fmt: skip
@@ -37,6 +38,11 @@ RULES = (
 @click.option("--tp", type=click.IntRange(1), default=1, show_default=True, help="GPUs that share the cache.")
 @click.option("--ttl", type=Seconds(), help="Seconds a block outlives its last touch.")
 @click.option("--tiers", type=Sizes(), help="Capacities of tiers in blocks, nearest first.")
+@click.option(
+    "--tier-mode", default="exclusive", show_default=True,
+    help="What tiers hold of each other: exclusive (each block once: an upper bound) | inclusive (copies, as HiCache's "
+    "write-through).",
+)  # fmt: skip
 @click.option("--cross", is_flag=True, help="Every capacity with every TTL.")
 @click.option(
     "--policy", "policies", multiple=True,
@@ -49,7 +55,8 @@ RULES = (
 def curve_command(
     dataset: str, capacity_blocks: list[int] | None, capacity_tokens: list[int] | None,
     capacity_bytes: list[int] | None, model: str | None, kv_dtype: str, tp: int, ttl: list[float] | None,
-    tiers: list[int] | None, cross: bool, policies: tuple[str, ...], axis: str, as_json: bool, **options: Any,
+    tiers: list[int] | None, tier_mode: str, cross: bool, policies: tuple[str, ...], axis: str, as_json: bool,
+    **options: Any,
 ) -> None:  # fmt: skip
     """Hit rate of DATASET over cache capacity, TTL and tiers: exact at every point.
 
@@ -62,7 +69,7 @@ def curve_command(
       tracetower curve mine --policy lru --policy belady --policy session
       tracetower curve mine --definition vllm --block-size 16 --capacity-tokens 1M
     """
-    from analysis.headline.curves import curve, with_bytes
+    from analysis.headline.curves import TIER_MODES, curve, with_bytes
     from analysis.headline.report import definition
     from analysis.peers.engine_curve import replies_unknown
     from analysis.store.axes import check_axis
@@ -84,10 +91,10 @@ def curve_command(
 
         frame = policy_curve(warehouse, question, policies, axis, chosen)
     else:
-        frame = curve(warehouse, question, axis, chosen, ttl, tiers, cross)
+        frame = curve(warehouse, question, axis, chosen, ttl, tiers, cross, tier_mode)
     if per_token is not None:
         frame = with_bytes(frame, per_token)
-    means = definition(prepared)
+    means = definition(prepared) | ({"tiers": f"{tier_mode}: {TIER_MODES[tier_mode]}"} if tiers else {})
     if engine_of(question.definition):
         means |= replies_unknown(warehouse)
         if means["replies_unknown"]:

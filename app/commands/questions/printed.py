@@ -6,7 +6,7 @@ from typing import Any
 
 from app.commands.shell.terminal import emit_figures, emit_rows, say
 
-DEFINED = ("hit", "ceiling", "engine", "eviction", "method", "capacity", "concurrency", "replies")
+DEFINED = ("hit", "ceiling", "engine", "eviction", "method", "capacity", "concurrency", "replies", "tiers")
 
 
 def print_report(figures: dict[str, Any]) -> None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 MOST_GROUPS = 8
+MODES = {"exclusive": "Takes over what leaves", "inclusive": "Keeps copies of all"}
+"""Tier mode -> its name."""
 NO_MODEL = "none"
 TTLS_S = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0, 14_400.0,
           43_200.0, 86_400.0)  # fmt: skip
@@ -188,6 +190,7 @@ def _tiers(asked: question.Asked, axis: str, bytes_per_token: float | None) -> N
 def _at_tiers(asked: question.Asked, axis: str, bytes_per_token: float | None) -> None:
     import polars as pl
 
+    from analysis.headline.curves import TIER_MODES
     from app.widgets.charts import bars
 
     sizes = _whole(asked)["capacity_blocks"].to_list()
@@ -198,6 +201,10 @@ def _at_tiers(asked: question.Asked, axis: str, bytes_per_token: float | None) -
             return f"{formats.tokens(blocks * block)} tokens"
         return formats.size(blocks * block * bytes_per_token)
 
+    mode = st.segmented_control(
+        "A lower tier", **link.at("tier-mode"), required=True, format_func=MODES.__getitem__,
+        help=" ".join(f"{MODES[name]}: {says}." for name, says in TIER_MODES.items()),
+    )  # fmt: skip
     one, two = st.columns(2)
     chosen = []
     for column, label, key, share in (
@@ -213,7 +220,7 @@ def _at_tiers(asked: question.Asked, axis: str, bytes_per_token: float | None) -
             if bytes_per_token is not None:
                 st.caption(written(picked))
     first, second = chosen
-    found = _largest(_curve(asked, axis, tiers_blocks=[first, second]))
+    found = _largest(_curve(asked, axis, tiers_blocks=[first, second], tier_mode=mode))
     unbounded = asked.desk.query("by_axis", asked.question, axis=axis).select("group", "ceiling_hit_tokens")
     names = {1: "GPU memory", 2: "host memory"}
     tiers = found.select(
@@ -240,13 +247,14 @@ def _at_tiers(asked: question.Asked, axis: str, bytes_per_token: float | None) -
             "curve",
             "--tiers",
             f"{first},{second}",
+            *(["--tier-mode", mode] if mode != "exclusive" else []),
             *_by(axis),
             "--json",
             computed="tiers",
-            values={"axis": axis, "capacities": [first, second]},
+            values={"axis": axis, "capacities": [first, second]} if mode == "exclusive" else None,
         ),
-        f"Where a prompt's tokens are found if what leaves GPU memory ({written(first)}) moves to host memory "
-        f"({written(second)}). New: never seen before.",
+        f"Where a prompt's tokens are found, with GPU memory of {written(first)} and host memory of {written(second)}. "
+        f"New: never seen before. {MODES[mode]}: {TIER_MODES[mode]}.",
     )  # fmt: skip
 
 

@@ -108,6 +108,7 @@ _ALL = (
     Setting("kv", "cache", str, "none", _models("none")),
     Setting("kv_dtype", "cache", str, "bf16", _of("bf16", "fp8")),
     _number("capacity", "cache", int, 1, None),
+    Setting("tier-mode", "cache", str, "exclusive", _of("exclusive", "inclusive")),
     _number("tier1", "cache", int, 1, None),
     _number("tier2", "cache", int, 1, None),
     Setting("why-part", "why", str, "causes", _of("causes", "sessions", "provider", "what-if", "cost")),

@@ -1,4 +1,4 @@
--- Hit tokens by cache tier: tier 1 holds stack distances below its capacity, tier 2 the next ones, and so on (inclusive LRU).
+-- Hit tokens by cache tier: tier 1 holds stack distances below its capacity, tier 2 the next ones, and so on (exclusive tiers of one LRU order).
 -- Needs: order.
 CREATE MACRO tiers(axis VARCHAR := 'all', capacities BIGINT[] := []) AS TABLE
 WITH limits AS (
