@@ -124,8 +124,11 @@ def _bytes_per_token(model: str, kv_dtype: str, tp: int) -> float:
     """Bytes that a token takes over the whole replica: on each GPU, times the GPUs (MLA is held on every one)."""
     from analysis.replica.models.catalog import load_model
     from analysis.replica.models.kv_layout import Sharding, token_bytes
+    from analysis.replica.states import ATTENTION_ONLY, has_states
 
     try:
+        if has_states(load_model(model)):
+            note(ATTENTION_ONLY.format(model=model))
         found = token_bytes(load_model(model).groups, kv_dtype, shards=Sharding(tp, 1, 1))
     except ValueError as error:
         raise click.UsageError(str(error)) from None

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from app.commands.shell.command import BadData, command
-from app.commands.shell.options import arrivals_option, block_size_option, json_option
+from app.commands.shell.options import arrivals_option, block_size_option, json_option, opened
 from app.commands.shell.rules import alone, excludes, needs
 from app.commands.shell.terminal import emit_json, say
 from app.commands.shell.types import Size
@@ -125,7 +125,10 @@ def kv_budget_command(
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     out = budget_json(budget)
-    out["dataset"] = _dataset(budget, dataset, block_size, arrivals) if dataset else None
+    out["dataset"] = None
+    if dataset:
+        states = _states(budget, dataset, block_size, arrivals)
+        out["dataset"] = {**_dataset(budget, dataset, block_size, arrivals), "state_hit_rates": states}
     if as_json:
         emit_json(out)
     else:
@@ -143,6 +146,16 @@ def _dataset(budget: Any, path: str, block_size: int | None, arrivals: str) -> d
         raise
     except ValueError as error:
         raise BadData(str(error)) from error
+
+
+def _states(budget: Any, path: str, block_size: int | None, arrivals: str) -> dict[str, Any] | None:
+    """Hit rates of a model with recurrent states, which resumes at checkpoints only; None for other models."""
+    from analysis.replica.states import state_hit_rates
+    from analysis.store.question import Question
+
+    replica = budget.replica
+    question = Question(block_size=block_size, arrivals=arrivals)
+    return state_hit_rates(opened(path), question, replica.model, replica.shards, replica.kv_dtype)
 
 
 def _amount(value: Any) -> str:
@@ -174,9 +187,15 @@ def _print_budget(out: dict[str, Any]) -> None:
         say(f"\n  does not fit: {_amount(out['short_bytes_per_gpu'])} bytes per GPU are missing")
     if out["dataset"]:
         say("\n  dataset")
-        for name, value in out["dataset"].items():
+        states = out["dataset"]["state_hit_rates"]
+        for name, value in ((n, v) for n, v in out["dataset"].items() if n != "state_hit_rates"):
             shown = ", ".join(f"{k}: {_amount(v)}" for k, v in value.items()) if isinstance(value, dict) else None
             shown = shown or (value if isinstance(value, str) else _amount(value))
             say(f"  {name:<36} {shown:>20}")
+        if states is not None:
+            say("\n  a model with states resumes only where a state was kept, so the hit rates above are too high")
+            for name, value in ((n, v) for n, v in states.items() if n != "meaning"):
+                say(f"  {name:<36} {_amount(value):>20}")
+            say(f"  {states['meaning']}.")
     for note in d["notes"]:
         say(f"  note: {note}")

@@ -81,6 +81,13 @@ def sessions_command(
     if held is not None and capacity_tokens is None:
         replica = {"model": model, "gpu": gpu, "tp": tp, "dp": dp, "dcp": dcp, "kv_dtype": kv_dtype, "engine": engine}
         means["replica"] = replica
+    if service is not None:
+        from analysis.replica.states import ATTENTION_ONLY, has_states
+
+        if has_states(service.model):
+            says = ATTENTION_ONLY.format(model=model)
+            means["states"] = says
+            note(says)
     if found["left_out"]:
         note(
             f"the trace has {found['sessions']:,} top-level sessions, so no more can be at once: "

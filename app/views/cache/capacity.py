@@ -9,6 +9,7 @@ import streamlit as st
 from app.visit import guard, question
 from app.visit.link import link
 from app.widgets import figures, formats
+from app.widgets.plain_text import markdown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -57,6 +58,7 @@ def _controls() -> tuple[str, float | None, str]:
     """(axis, KV bytes per token or None, the model in words)."""
     from analysis.replica.models.catalog import load_model
     from analysis.replica.models.kv_layout import token_bytes
+    from analysis.replica.states import ATTENTION_ONLY, has_states
 
     by, which, kind = st.columns([2, 2, 1])
     axis = by.selectbox(
@@ -72,7 +74,10 @@ def _controls() -> tuple[str, float | None, str]:
         return axis, None, ""
     model = load_model(name)
     size = token_bytes(model.groups, dtype, state_bytes=model.state_bytes).per_token
-    return axis, size, f"{name}, {dtype}: {formats.count(size)} bytes a token"
+    words = f"{name}, {dtype}: {formats.count(size)} bytes a token."
+    if has_states(model):
+        words += f" {markdown(ATTENTION_ONLY.format(model=name))}."
+    return axis, size, words
 
 
 def _marked() -> str:
