@@ -33,6 +33,8 @@ LABELS: dict[str, Label] = {
     "ceiling_mean_per_request": Label("Ceiling, mean of requests", "rate"),
     "ceiling_block_weighted": Label("Ceiling, by blocks", "rate"),
     "ceiling_with_output": Label("Ceiling with output", "rate"),
+    "loss_placement": Label("Lost to placement", "rate"),
+    "loss_capacity": Label("Lost to capacity", "rate"),
     "reported": Label("Reported", "rate"),
     "gap": Label("Gap", "rate"),
     "what_if_removed": Label("If removed", "rate"),

@@ -17,7 +17,7 @@ from app.commands.shell.types import Names, Size, Sizes
 
 SHOWN = (
     "policy", "replicas", "capacity_tokens", "seed", "hit_rate", "one_cache_hit_rate", "loss_placement",
-    "loss_capacity",
+    "loss_capacity", "cold_prefill_tokens", "ttft_s_p50", "ttft_s_p99",
     "vmr_running_requests", "vmr_sessions", "duty_cycle", "p99_running_requests", "max_over_mean_load", "session_moves",
 )  # fmt: skip
 
@@ -140,14 +140,14 @@ def route_command(
 
         emit_json({"definition": DEFINITION, "rows": rows, "paired": pairs, "frontier": means})
         return
-    emit_rows([{name: row[name] for name in SHOWN} for row in rows])
+    emit_rows([{name: _span(row[name]) if name.startswith("ttft") else row[name] for name in SHOWN} for row in rows])
     if pairs:
         say("\na − b, 95 % interval over seeds")
         emit_rows(
             [{**pair, **{k: _span(pair[k]) for k in ("hit_rate_difference", "vmr_difference")}} for pair in pairs]
         )
-    say(f"\nVMR of one look at Poisson loads, 95 %: {_span(rows[0]['vmr_band'])}. Hit rate: {DEFINED}")
+    say(f"\nVMR of one look at Poisson loads, 95 %: {_span(rows[0]['vmr_band']) or '–'}. Hit rate: {DEFINED}")
 
 
-def _span(band: list[float] | None) -> str:
-    return "–" if band is None else f"{band[0]:.4f} to {band[1]:.4f}"
+def _span(band: list[float] | None) -> str | None:
+    return None if band is None else f"{band[0]:.4f} to {band[1]:.4f}"
