@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from app.visit import guard, question
+from app.visit import findings, guard, question
 from app.visit.link import link
 from app.widgets import formats
 
@@ -124,6 +124,7 @@ def _command(asked: question.Asked, to: str, scaling: Any) -> str:
 with guard.page(LEAD):
     asked = question.ask()
     question.facts_line(asked)
+    findings.draw(asked, "export")
     to, scaling = _choose()
     scaling = scaling._replace(
         arrivals=asked.question.arrivals, window=asked.question.window, where=asked.question.where

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.visit import guard, question
+from app.visit import findings, guard, question
 from app.visit.link import link
 from app.widgets import figures, formats
 from app.widgets.plain_text import markdown
@@ -279,6 +279,7 @@ def _transitions(asked: question.Asked) -> None:
 with guard.page(LEAD):
     asked = question.ask()
     question.facts_line(asked)
+    findings.draw(asked, "overview")
     workload, rates = _report(asked)
     headline = st.container()
     trust = st.container()

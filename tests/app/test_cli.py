@@ -77,7 +77,7 @@ def test_stdin(trace: Path, tmp_path: Path) -> None:
 
 def test_report_keys(dataset: Path) -> None:
     found = as_json("report", dataset, "--by", "session", "--by", "turn")
-    assert list(found) == ["definition", "workload", "overlap", "hit_rate", "by"]
+    assert list(found) == ["definition", "workload", "overlap", "hit_rate", "by", "findings"]
     assert list(found["by"]) == ["session", "turn"]
     row = "group requests sessions input_tokens output_tokens input_output_ratio turns_mean prefix_tokens "
     row += "ceiling_hit_tokens ceiling reported"

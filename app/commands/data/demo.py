@@ -24,18 +24,21 @@ def demo_command(output: str, as_json: bool) -> None:
     Example:
       tracetower demo
     """
+    from analysis.findings.frames import all_frames
+    from analysis.findings.workload import findings, of_page
     from analysis.headline.report import report
     from analysis.store.question import Question
     from traces.intake.demo import demo_inputs
     from traces.intake.ingest import Options, ingest
 
     ingest(demo_inputs(), Path(output), Options(), None if as_json else IngestProgress())
-    figures = report(opened(output), Question(arrivals="staggered:600"), ("trajectory_type",))
+    warehouse, question = opened(output), Question(arrivals="staggered:600")
+    figures = report(warehouse, question, ("trajectory_type",))
     if as_json:
         emit_json(figures)
         return
     say("Ten real coding-agent sessions, started 600 s apart (--arrivals staggered:600)\n")
-    print_report(figures)
+    print_report(figures, of_page(findings(all_frames(warehouse, question)), "overview"))
     hit = figures["hit_rate"]["ceiling"]
     say(f"\nA KV cache could reuse {figure('ceiling', hit)} of the input tokens of these sessions.")
     say(f"Look at it in a browser:  tracetower app {output}")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from app.widgets.formats import figure
+from app.widgets.formats import WRITTEN, figure
+
+if TYPE_CHECKING:
+    from analysis.findings.finding import Finding
 
 STYLE = """
 :root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 18%, transparent); }
@@ -35,8 +38,14 @@ CARDS = (
 )
 
 
-def write_html(path: Path, figures: dict[str, Any]) -> None:
-    """Write the report `figures` (analysis.headline.report.report) to `path`; every text in it is escaped."""
+def write_html(path: Path, figures: dict[str, Any], found: list[Finding]) -> None:
+    """Write `page` to a file."""
+    path.write_text(page(figures, found), "utf-8")
+
+
+def page(figures: dict[str, Any], found: list[Finding]) -> str:
+    """The report as a page: findings, then `figures` (analysis.headline.report.report); every text in it is escaped."""
+    says = "".join(f"<li>{escape(finding.sentence(WRITTEN))}</li>" for finding in found)
     cards = "".join(
         f'<div class="card"><b>{escape(figure(name, figures[part][name]))}</b><span>{escape(text)}</span></div>'
         for part, name, text in CARDS
@@ -49,12 +58,11 @@ def write_html(path: Path, figures: dict[str, Any]) -> None:
     means = "".join(
         f"<dt>{escape(str(k))}</dt><dd>{escape(str(v))}</dd>" for k, v in figures["definition"].items() if v
     )
-    page = (
+    return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Tracetower report</title><style>{STYLE}</style>'
-        f'<h1>Workload report</h1><div class="cards">{cards}</div>{axes}{parts}'
+        f'<h1>Workload report</h1><ul>{says}</ul><div class="cards">{cards}</div>{axes}{parts}'
         f"<h2>Definitions</h2><dl>{means}</dl><p>– means unknown.</p></html>\n"
     )
-    path.write_text(page, "utf-8")
 
 
 def _table(rows: list[dict[str, Any]]) -> str:

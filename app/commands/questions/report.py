@@ -12,6 +12,7 @@ from app.commands.questions.printed import print_report
 from app.commands.shell.command import command
 from app.commands.shell.options import dataset_argument, json_option, opened, question_of, question_options
 from app.commands.shell.terminal import emit_json, note
+from app.widgets.formats import WRITTEN
 
 
 @command("report")
@@ -21,7 +22,7 @@ from app.commands.shell.terminal import emit_json, note
 @click.option("--html", type=click.Path(), help="Also write the report as one self-contained page.")
 @json_option
 def report_command(dataset: str, axes: tuple[str, ...], html: str | None, as_json: bool, **options: Any) -> None:
-    """The headline figures of DATASET: workload, overlap, achievable and reported hit rate, by any axis.
+    """The findings and headline figures of DATASET: workload, overlap, achievable and reported hit rate, by any axis.
 
     \b
     Examples:
@@ -29,15 +30,19 @@ def report_command(dataset: str, axes: tuple[str, ...], html: str | None, as_jso
       tracetower report mine --by role --by model --json
       tracetower report mine --where trajectory_type=edited --html report.html
     """
+    from analysis.findings.frames import all_frames
+    from analysis.findings.workload import findings, of_page
     from analysis.headline.report import DEFAULT_AXES, report
     from analysis.store.axes import check_axis
 
     chosen = tuple(check_axis(a) for a in axes) or DEFAULT_AXES
-    figures = report(opened(dataset), question_of(options, chosen), chosen)
+    warehouse, question = opened(dataset), question_of(options, chosen)
+    figures = report(warehouse, question, chosen)
+    found = findings(all_frames(warehouse, question))
     if html is not None:
-        write_html(Path(html), figures)
+        write_html(Path(html), figures, of_page(found, "overview"))
         note(f"{html} written")
     if as_json:
-        emit_json(figures)
+        emit_json({**figures, "findings": [f.to_dict(WRITTEN) for f in found]})
     else:
-        print_report(figures)
+        print_report(figures, of_page(found, "overview"))

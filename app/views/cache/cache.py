@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app.views.cache import at_once, capacity, eviction
-from app.visit import guard, notices, question
+from app.visit import findings, guard, notices, question
 from app.visit.link import link
 from app.widgets import formats
 
@@ -30,6 +30,7 @@ with guard.page(LEAD):
 
     asked = question.ask()
     question.facts_line(asked)
+    findings.draw(asked, "cache")
     ceiling = _ceiling(asked)
     part = st.segmented_control(
         "Part", **link.at("cache-part"), required=True, format_func=lambda name: PARTS[name][0],

@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.views.data import progress, ways_in
 from app.views.data import receipt as receipts
-from app.visit import guard, question, state
+from app.visit import findings, guard, question, state
 from app.visit.known import Known
 from app.visit.link import link
 from app.widgets import formats
@@ -29,6 +29,13 @@ def _show_formats() -> None:
     texts(rows, "Formats that can be read and what each carries", row_height=60)
 
 
+def _answer() -> None:
+    """What the dataset says in a sentence or a few, where the question on the left can be answered."""
+    drawn = st.session_state["drawn"]
+    if not drawn.where and drawn.window == "all":
+        findings.draw(question.ask(), "data")
+
+
 def _show_open(known: Known) -> None:
     """The receipt of what is open, the way on, and what was not used."""
     with st.spinner("Opening"):
@@ -43,6 +50,8 @@ def _show_open(known: Known) -> None:
             st.caption("This is the receipt of what was added last. The other pages show the whole dataset.")
         if lease is not None and lease.inputs:
             receipts.ways(receipt, partial(progress.read_again, lease), lease.id)
+    with guard.guarded():
+        _answer()
     with st.container(horizontal=True):
         link.page("views/overview.py", label="See the overview", icon=":material/insights:")
         link.page("views/cache/cache.py", label="See what a cache of a size would hit", icon=":material/memory:")

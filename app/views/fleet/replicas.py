@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app.views.fleet import choices, luck, results, runs
-from app.visit import guard, notices, question
+from app.visit import findings, guard, notices, question
 
 LEAD = "Which policy, how many replicas, and is any replica overloaded? The whole trace is replayed over each fleet."
 
@@ -25,6 +25,7 @@ def _asked() -> question.Asked:
 def _draw(asked: question.Asked) -> None:
     from analysis.store.question import NeedsArrivals
 
+    findings.draw(asked, "routing")
     try:
         routed = runs.routed_of(asked)
     except NeedsArrivals:

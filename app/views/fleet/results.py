@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.views.fleet import choices, luck, table
 from app.views.fleet.runs import Run
-from app.visit import guard
+from app.visit import findings, guard
 from app.visit.link import link
 from app.widgets import figures, formats
 from app.widgets.charts import maps, points
@@ -24,6 +24,7 @@ Row = dict[str, Any]
 
 def draw(asked: Asked, run: Run) -> None:
     """Everything below the form."""
+    from analysis.findings.fleet import fleet_findings
     from analysis.fleet.grid import alike, frontier
     from analysis.fleet.summary import by_policy
 
@@ -38,6 +39,7 @@ def draw(asked: Asked, run: Run) -> None:
     of = [row for row in means if choices.fleet_name(row) == fleet]
     edge = [row for row in frontier(rows) if choices.fleet_name(row) == fleet]
     st.subheader(f"Policies on {fleet}" + ("" if fleet.endswith(choices.UNBOUNDED) else " tokens"), anchor=False)
+    findings.write(fleet_findings(of), "routing")
     _headline(edge)
     table.policies(of)
     _takeaway("policies", of, asked, run)

@@ -86,11 +86,16 @@ def definition(figure: str) -> str:
     return DEFINITION.get(figure) or MORE[figure]
 
 
+def in_order(rows: Sequence[Row]) -> list[Row]:
+    """Rows by hit rate, unknown rates as they are; what sends everything to one replica is no answer, so it is last."""
+    from analysis.findings.fleet import on_one_replica
+
+    return sorted(rows, key=lambda row: (on_one_replica(row), -(row["hit_rate"] or 0.0)))
+
+
 def policies(rows: Sequence[Row]) -> None:
-    """One row a policy, best hit rate first."""
-    ordered = sorted(rows, key=lambda row: -1.0 if row["hit_rate"] is None else -row["hit_rate"])
-    if all(row["hit_rate"] is None for row in rows):
-        ordered = list(rows)
+    """One row a policy, best hit rate first; those that use one replica of several last."""
+    ordered = in_order(rows)
     shown = {heading: [write(row) for row in ordered] for heading, (write, _) in COLUMNS.items()}
     config = {
         heading: st.column_config.TextColumn(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from app.views.replica import changes, choices, fits, sessions, speed
-from app.visit import guard, question
+from app.visit import findings, guard, question
 
 if TYPE_CHECKING:
     from analysis.replica.workload import Workload
@@ -31,6 +31,7 @@ with guard.page(LEAD):
         if question.opened() is not None:
             asked = question.ask()
             question.facts_line(asked)
+            findings.draw(asked, "hardware")
             workload = _workload(asked)
     if asked is None:
         st.caption(

@@ -13,7 +13,7 @@ from app.views.why import reported as why_reported
 from app.views.why import sessions as why_sessions
 from app.views.why import tables as why_tables
 from app.views.why import time as why_time
-from app.visit import guard, notices, question
+from app.visit import findings, guard, notices, question
 from app.visit.link import link
 from app.widgets.plain_text import markdown
 
@@ -90,12 +90,15 @@ with guard.page(LEAD):
             icon=":material/info:",
         )
         st.stop()
+    first = st.container()
     axis, cache = why_controls.controls(asked)
     try:
         found = _misses(asked, cache)
     except NeedsArrivals:
         notices.suggest_arrivals()
         st.stop()
+    with first:
+        findings.draw(asked, "why", cache)
     for note in found.notes:
         st.caption(markdown(note))
     _draw(part, asked, axis, cache, found)
