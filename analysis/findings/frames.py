@@ -45,11 +45,12 @@ class Frames(NamedTuple):
     curve: pl.DataFrame | None = None
 
 
-def _make(name: str, make: Callable[[], Any]) -> Any:
+def made_now(name: str, make: Callable[[], Any]) -> Any:
+    """A `Keep` that keeps nothing."""
     return make()
 
 
-def headline_frames(warehouse: Warehouse, question: Question, keep: Keep = _make) -> Frames:
+def headline_frames(warehouse: Warehouse, question: Question, keep: Keep = made_now) -> Frames:
     """The frames that a report has at once: without losses and without the curve."""
 
     def query(name: str) -> pl.DataFrame:
@@ -63,7 +64,7 @@ def headline_frames(warehouse: Warehouse, question: Question, keep: Keep = _make
     )  # fmt: skip
 
 
-def all_frames(warehouse: Warehouse, question: Question, keep: Keep = _make, cache: Cache | None = None) -> Frames:
+def all_frames(warehouse: Warehouse, question: Question, keep: Keep = made_now, cache: Cache | None = None) -> Frames:
     """All frames; only the headline's under another program's definition, and where no prompt is known."""
     frames = headline_frames(warehouse, question, keep)
     if question.definition != "tracetower" or frames.hit_rate["ceiling"] is None:

@@ -86,10 +86,10 @@ def _redefine(
 
 def assumed(warehouse: Warehouse, question: Question) -> str | None:
     """What the hit rates assume about prompts of which only the length is known; None if there are none."""
-    rows = warehouse.sql(
+    rows = warehouse.answer(
+        question,
         "SELECT sum(prefix_tokens) FILTER (prompt_completeness = 'lengths') / nullif(sum(prefix_tokens), 0) AS share "
         "FROM selected",
-        question,
     )
     share = rows["share"][0]
     if not share:

@@ -11,11 +11,10 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import polars as pl
 
 from analysis.store import arrivals as arrival_models
-from analysis.store import catalog, connection
+from analysis.store import catalog
 from analysis.store.axes import check_axis
 from analysis.store.prepared import Prepared
 from analysis.store.question import BadQuestion, NeedsArrivals, Question, block_choice, parse_window
@@ -23,7 +22,13 @@ from traces.dataset.layout import Dataset
 from traces.schema import TABLES
 
 if TYPE_CHECKING:
+    import duckdb
+
     from analysis.store.facts import Arrived, Loaded
+
+
+MOST_KEPT_ROWS = 10_000
+"""Answers of up to this many rows are kept in the dataset's cache for when they are asked for again."""
 
 
 def open_dataset(path: str | Path) -> Warehouse:
@@ -158,10 +163,20 @@ class Warehouse:
         prepared = self.prepare(question)
         if query.needs:
             self.need_times(prepared, f"the query {name}", seconds=query.needs == "times")
+        call = ", ".join(f"{key} := ${key}" for key in bound)  # names are the catalogue's, values are bound
+        # the file of the causes is named by all that they depend on, wherever it lies
+        exact = tuple((key, Path(value).name if key == "causes" and value else value) for key, value in bound.items())
         if bound.get("causes") is not None:
-            bound["causes"] = connection.pattern_of(Path(bound["causes"]))
-        call = ", ".join(f"{key} := ${key}" for key in bound)
-        return self._run(prepared, f"FROM {name}({call})", bound)  # both names are the catalogue's, values are bound
+            from analysis.store.connection import pattern_of
+
+            bound["causes"] = pattern_of(Path(bound["causes"]))
+        return self._answer(prepared, f"FROM {name}({call})", bound, exact)
+
+    def _answer(self, prepared: Prepared, sql: str, params: dict[str, Any], exact: tuple[Any, ...]) -> pl.DataFrame:
+        """The answer kept in the dataset's cache for this question, statement and `exact` values, or a new one."""
+        q = prepared.question
+        key = (sql, q._replace(block_size=prepared.block_size, arrivals=str(_model(q.arrivals))), exact)
+        return self.dataset.caches.frame("answer", key, lambda: self._run(prepared, sql, params), MOST_KEPT_ROWS)
 
     def grouped(self, question: Question, axis: str) -> pl.DataFrame:
         """row, group and prefix_tokens of the selected requests whose prompt is known, by row."""
@@ -170,8 +185,12 @@ class Warehouse:
         return self.select(question, sql, {"axis": check})
 
     def select(self, question: Question, sql: str, params: dict[str, Any] | None = None) -> pl.DataFrame:
-        """Run a SELECT of the library over the views of `question`; values are bound, and any number of rows comes."""
+        """Run a SELECT of the library over the views of `question`; values are bound, any number of rows comes."""
         return self._run(self.prepare(question), sql, params or {})
+
+    def answer(self, question: Question, sql: str) -> pl.DataFrame:
+        """`select` of an answer that is kept in the dataset's cache."""
+        return self._answer(self.prepare(question), sql, {}, ())
 
     def sql(self, text: str, question: Question) -> pl.DataFrame:
         """Run one SELECT that a user wrote, over the dataset's tables, the views and the queries.
@@ -182,6 +201,8 @@ class Warehouse:
         return self._run(self.prepare(question), text, None)
 
     def _run(self, prepared: Prepared, sql: str, params: dict[str, Any] | None) -> pl.DataFrame:
+        from analysis.store import connection
+
         cursor = self._connection(prepared, sql).cursor()
         try:
             for name, value in self._variables(prepared, sql).items():
@@ -192,6 +213,8 @@ class Warehouse:
 
     def _connection(self, prepared: Prepared, sql: str) -> duckdb.DuckDBPyConnection:
         """The connection, which knows every query that `sql` names."""
+        from analysis.store import connection
+
         with self._lock:
             if self._con is None:
                 folders = [self.dataset.tables, *self.dataset.caches.folders()]
@@ -211,6 +234,8 @@ class Warehouse:
 
     def _variables(self, prepared: Prepared, sql: str) -> dict[str, Any]:
         """The session variables that the views and queries read; unknown or unset ones are left out."""
+        from analysis.store.connection import pattern_of
+
         question = prepared.question
         window = parse_window(question.window)
         values: dict[str, Any] = {
@@ -223,7 +248,7 @@ class Warehouse:
             "to_s": window.to_s,
         }
         for name, path in self._files(prepared).items():
-            values[f"{name}_file"] = connection.pattern_of(path)
+            values[f"{name}_file"] = pattern_of(path)
         for axis, value in question.where:
             values.setdefault(f"where_{axis}", []).append(value)
         if "overlap" in sql.lower():  # the only query that reads distinct_tokens, which SQL computes too slowly

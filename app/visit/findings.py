@@ -35,7 +35,8 @@ def draw(asked: Asked, page: str, cache: Cache | None = None) -> None:
 
 
 def _draw(asked: Asked, page: str, cache: Cache | None) -> None:
-    from analysis.findings.frames import all_frames, headline_frames
+    from analysis.findings.frames import headline_frames
+    from analysis.findings.kept import findings_of
     from analysis.findings.workload import findings, of_page
 
     desk, place = asked.desk, st.empty()
@@ -44,7 +45,7 @@ def _draw(asked: Asked, page: str, cache: Cache | None) -> None:
         first = findings(headline_frames(desk.warehouse, asked.question, desk.answer))
         with place.container():
             write([finding for finding in of_page(first, page) if finding.weight > 1], page)
-    found = desk.answer(name, lambda: findings(all_frames(desk.warehouse, asked.question, desk.answer, cache)))
+    found = desk.answer(name, lambda: findings_of(desk.warehouse, asked.question, desk.answer, cache))
     with place.container():
         write(of_page(found, page), page)
 

@@ -54,6 +54,7 @@ def test_every_headline_figure(question: Question, folder: Path, tmp_path: Path)
     page = tmp_path / "report.html"
     by = [word for axis in AXES for word in ("--by", axis)]
     figures = said("report", folder, *flags(question), *by, "--html", page)
+    stated = figures.pop("findings")
     warehouse = open_dataset(folder)
     assert report(warehouse, question, tuple(AXES)) | {"definition": figures["definition"]} == figures
     text = page.read_text("utf-8")
@@ -67,6 +68,7 @@ def test_every_headline_figure(question: Question, folder: Path, tmp_path: Path)
     bundled = said("report", tmp_path / "b.zip", *flags(question))
     for part in ("workload", "overlap", "hit_rate"):
         assert bundled[part] == figures[part]
+    assert [(f["kind"], f["figures"]) for f in bundled["findings"]] == [(f["kind"], f["figures"]) for f in stated]
 
 
 @pytest.mark.parametrize("question", QUESTIONS[1:], ids=str)

@@ -25,7 +25,7 @@ from traces.dataset.paths import NotADataset, inside, remove
 
 LAYOUT = "1"
 """Of what is kept under a name: change it when a release keeps something else under the same name and key."""
-MOST_FILES, LEAST_LIMIT_BYTES = 64, 2 << 30
+MOST_FILES, LEAST_LIMIT_BYTES = 512, 2 << 30
 TABLES_TIMES = 8
 """Limit of the store as a multiple of the bytes of the tables; `LEAST_LIMIT_BYTES` where that is more."""
 IN_USE_S = 60.0
@@ -43,14 +43,21 @@ class Caches:
         self._lease: Lease | None = None
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
 
-    def frame(self, name: str, key: tuple[Any, ...], make: Callable[[], pl.DataFrame]) -> pl.DataFrame:
-        """The frame kept as `name` for the parameters `key`, or what `make` returns, which is kept."""
+    def frame(
+        self, name: str, key: tuple[Any, ...], make: Callable[[], pl.DataFrame], most_rows: int | None = None
+    ) -> pl.DataFrame:
+        """The frame kept as `name` for the parameters `key`, or what `make` returns.
+
+        That is kept, unless it has more than `most_rows` rows or a type that Parquet does not know.
+        """
         path = self.find(name, key)
         if path is not None:
             with contextlib.suppress(OSError, pl.exceptions.PolarsError):
                 return pl.read_parquet(path, glob=False)
         frame = make()
-        self.keep(name, key, frame)
+        if most_rows is None or frame.height <= most_rows:
+            with contextlib.suppress(pl.exceptions.PolarsError):
+                self.keep(name, key, frame)
         return frame
 
     def find(self, name: str, key: tuple[Any, ...]) -> Path | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from app.commands.questions.printed import print_report
+from app.commands.questions.printed import finding_rows, print_report
 from app.commands.shell.command import command
 from app.commands.shell.options import json_option, opened
 from app.commands.shell.progress import IngestProgress
@@ -24,8 +24,8 @@ def demo_command(output: str, as_json: bool) -> None:
     Example:
       tracetower demo
     """
-    from analysis.findings.frames import all_frames
-    from analysis.findings.workload import findings, of_page
+    from analysis.findings.kept import findings_of
+    from analysis.findings.workload import of_page
     from analysis.headline.report import report
     from analysis.store.question import Question
     from traces.intake.demo import demo_inputs
@@ -34,11 +34,12 @@ def demo_command(output: str, as_json: bool) -> None:
     ingest(demo_inputs(), Path(output), Options(), None if as_json else IngestProgress())
     warehouse, question = opened(output), Question(arrivals="staggered:600")
     figures = report(warehouse, question, ("trajectory_type",))
+    found = findings_of(warehouse, question)
     if as_json:
-        emit_json(figures)
+        emit_json({**figures, "findings": finding_rows(found, output, question)})
         return
     say("Ten real coding-agent sessions, started 600 s apart (--arrivals staggered:600)\n")
-    print_report(figures, of_page(findings(all_frames(warehouse, question)), "overview"))
+    print_report(figures, of_page(found, "overview"))
     hit = figures["hit_rate"]["ceiling"]
     say(f"\nA KV cache could reuse {figure('ceiling', hit)} of the input tokens of these sessions.")
     say(f"Look at it in a browser:  tracetower app {output}")

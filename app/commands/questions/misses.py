@@ -9,6 +9,7 @@ import click
 
 from analysis.why.causes import ORDER
 from app.commands.questions.misses_sections import SECTIONS
+from app.commands.questions.printed import finding_rows, print_findings
 from app.commands.shell.command import command
 from app.commands.shell.options import dataset_argument, json_option, opened, question_of, question_options
 from app.commands.shell.rules import needs, only_if
@@ -109,6 +110,8 @@ def misses_command(
     out: str | None, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
     """The command `misses`."""
+    from analysis.findings.kept import findings_of
+    from analysis.findings.workload import of_page
     from analysis.headline.bootstrap import METHOD
     from analysis.headline.report import definition
     from analysis.why.caches.cache import Cache
@@ -136,6 +139,7 @@ def misses_command(
         figures["divergences"] = divergences(warehouse, question)
     if not per_request or as_json:
         figures |= answers(Asked(warehouse, question, missed, chosen, most, remedy), sections)
+    found = findings_of(warehouse, question, cache=cache) if as_json or sections == SECTIONS else []
     means = definition(warehouse.prepare(question))
     for text in missed.notes:
         note(text)
@@ -147,10 +151,13 @@ def misses_command(
         means |= {"cache": cache._asdict(), "causes": ORDER, "intervals": METHOD}
         means |= {"notes": list(missed.notes), "remedies": REMEDIES}
         requests = {"requests": by_request.to_dicts()} if per_request and by_request is not None else {}
-        emit_json({"definition": means, **figures, **requests})
+        rows = finding_rows(found, dataset, question)
+        emit_json({"definition": means, "findings": rows, **figures, **requests})
     elif not per_request and not (warehouse.loaded().leaf >= 0).any():
         say(NO_PROMPTS)
     elif not per_request:
+        if sections == SECTIONS:
+            print_findings(of_page(found, "why"))
         show(figures, sections)
     elif by_request is not None and out is None:
         emit_frame(by_request)

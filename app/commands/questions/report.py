@@ -8,11 +8,10 @@ from typing import Any
 import click
 
 from app.commands.questions.html_report import write_html
-from app.commands.questions.printed import print_report
+from app.commands.questions.printed import finding_rows, print_report
 from app.commands.shell.command import command
 from app.commands.shell.options import dataset_argument, json_option, opened, question_of, question_options
 from app.commands.shell.terminal import emit_json, note
-from app.widgets.formats import WRITTEN
 
 
 @command("report")
@@ -30,19 +29,19 @@ def report_command(dataset: str, axes: tuple[str, ...], html: str | None, as_jso
       tracetower report mine --by role --by model --json
       tracetower report mine --where trajectory_type=edited --html report.html
     """
-    from analysis.findings.frames import all_frames
-    from analysis.findings.workload import findings, of_page
+    from analysis.findings.kept import findings_of
+    from analysis.findings.workload import of_page
     from analysis.headline.report import DEFAULT_AXES, report
     from analysis.store.axes import check_axis
 
     chosen = tuple(check_axis(a) for a in axes) or DEFAULT_AXES
     warehouse, question = opened(dataset), question_of(options, chosen)
     figures = report(warehouse, question, chosen)
-    found = findings(all_frames(warehouse, question))
+    found = findings_of(warehouse, question)
     if html is not None:
         write_html(Path(html), figures, of_page(found, "overview"))
         note(f"{html} written")
     if as_json:
-        emit_json({**figures, "findings": [f.to_dict(WRITTEN) for f in found]})
+        emit_json({**figures, "findings": finding_rows(found, dataset, question)})
     else:
         print_report(figures, of_page(found, "overview"))
