@@ -16,7 +16,7 @@ PAGES = {
         st.Page("views/data/data.py", title="Data", icon=":material/database:", default=True),
     ],
     "Workload": [
-        st.Page("views/overview.py", title="Overview", icon=":material/insights:", url_path="overview"),
+        st.Page("views/overview/overview.py", title="Overview", icon=":material/insights:", url_path="overview"),
         st.Page("views/sessions/sessions.py", title="Sessions", icon=":material/forum:", url_path="sessions"),
         st.Page("views/cache/cache.py", title="Cache", icon=":material/memory:", url_path="cache"),
         st.Page("views/why/why.py", title="Why", icon=":material/help:", url_path="why"),

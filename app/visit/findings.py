@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PAGES = {
     "data": ("views/data/data.py", "Open another dataset"),
-    "overview": ("views/overview.py", "The workload"),
+    "overview": ("views/overview/overview.py", "The workload"),
     "sessions": ("views/sessions/sessions.py", "Open the session"),
     "cache": ("views/cache/cache.py", "Hit rate by cache size"),
     "why": ("views/why/why.py", "Where the tokens went"),

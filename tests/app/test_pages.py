@@ -18,7 +18,7 @@ from app.widgets import formats
 from tests.places import ROOT
 
 SCRIPT = str(ROOT / "app" / "streamlit_app.py")
-PAGES = ("views/data/data.py", "views/overview.py", "views/cache/cache.py")
+PAGES = ("views/data/data.py", "views/overview/overview.py", "views/cache/cache.py")
 
 # two sessions of two requests, blocks of 4: each second prompt extends its first by one block
 ROWS = [
@@ -97,7 +97,7 @@ def test_damaged_table_shows_no_traceback_and_no_path(on, tiny: Path, tmp_path: 
     shutil.copytree(tiny, broken)
     shutil.rmtree(broken / "cache", ignore_errors=True)
     next(broken.glob("tables-*/requests.parquet")).write_bytes(b"not parquet")
-    at = on(broken, "views/overview.py")
+    at = on(broken, "views/overview/overview.py")
     assert not at.exception
     text = " ".join(e.value for e in at.error)
     assert "ingest it again" in text
@@ -130,7 +130,7 @@ def test_rejects_are_listed(on, tmp_path: Path) -> None:
 
 
 def test_overview_gives_the_figures_of_the_report(on, tiny: Path) -> None:
-    at = on(tiny, "views/overview.py")
+    at = on(tiny, "views/overview/overview.py")
     assert not at.exception
     assert not at.error
     shown = figures(at)
@@ -144,7 +144,7 @@ def test_overview_gives_the_figures_of_the_report(on, tiny: Path) -> None:
 
 
 def test_overview_has_charts_with_words_for_them(on, tiny: Path) -> None:
-    at = on(tiny, "views/overview.py")
+    at = on(tiny, "views/overview/overview.py")
     charts = at.get("vega_lite_chart") or at.get("arrow_vega_lite_chart")
     assert len(charts) >= 4
     assert all(chart.proto.alt for chart in charts)
@@ -159,7 +159,7 @@ def test_filter_that_leaves_nothing_offers_reset(on, tmp_path: Path) -> None:
         "session_id": "c",
         "block_size": 4,
     }
-    at = on(make(tmp_path, [*ROWS, alone]), "views/overview.py")
+    at = on(make(tmp_path, [*ROWS, alone]), "views/overview/overview.py")
     at.multiselect(key="trajectory_type").set_value(["single"])
     at.selectbox(key="window").set_value("last:0.5").run()
     assert not at.exception
@@ -223,7 +223,7 @@ def test_length_only_trace_teaches(on, tmp_path: Path) -> None:
     at = on(tmp_path / "lengths", "views/cache/cache.py")
     assert not at.exception
     assert "no block identity" in at.info[0].value
-    at.switch_page("views/overview.py").run()
+    at.switch_page("views/overview/overview.py").run()
     assert not at.exception
     assert not at.error
     assert figures(at)["Achievable hit rate (ceiling)"] == formats.UNKNOWN
@@ -231,7 +231,7 @@ def test_length_only_trace_teaches(on, tmp_path: Path) -> None:
 
 
 def test_bad_arrivals_are_explained(on, tiny: Path) -> None:
-    at = on(tiny, "views/overview.py", arrivals="every day")
+    at = on(tiny, "views/overview/overview.py", arrivals="every day")
     assert not at.exception
     assert len(at.error) == 1
     assert "staggered" in at.error[0].value

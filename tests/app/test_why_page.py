@@ -52,6 +52,7 @@ def test_a_volatile_header_is_named_and_what_its_removal_brings(
     parted = next(t for t in tables if "What changes" in t)
     assert parted["What changes"].to_list() == ["random id or nonce"]
     assert parted["At token"].to_list() == [13]
+    assert parted["If removed"].to_list()[0] > 0.5  # what it adds to the ceiling
     what_ifs = next(t for t in tables if "What if" in t)
     assert "Block size" in what_ifs["What if"].to_list()
 

@@ -53,7 +53,7 @@ def _show_open(known: Known) -> None:
     with guard.guarded():
         _answer()
     with st.container(horizontal=True):
-        link.page("views/overview.py", label="See the overview", icon=":material/insights:")
+        link.page("views/overview/overview.py", label="See the overview", icon=":material/insights:")
         link.page("views/cache/cache.py", label="See what a cache of a size would hit", icon=":material/memory:")
     if receipt is not None:
         receipts.rejects(known, receipt)

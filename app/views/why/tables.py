@@ -76,6 +76,16 @@ def transitions(asked: Asked, found: Misses, flags: list[str]) -> None:
     figures.downloads("transitions", frame, source)
 
 
+WITHOUT = {
+    "what_if_removed": "If removed", "what_if_constant": "If constant", "what_if_moved_to_end": "If at the end",
+}  # fmt: skip
+LEAST_POINTS = 0.0005
+BRINGS = (
+    "What it would add to the ceiling. Nothing, below 0.05 points: mostly because what comes after the change differs "
+    "too, so that removing the change alone brings nothing back."
+)
+
+
 def divergences(asked: Asked) -> None:
     """What changes between consecutive prompts, what that loses, what its removal would bring."""
     import polars as pl
@@ -91,9 +101,11 @@ def divergences(asked: Asked) -> None:
     if not found:
         st.info("No prompt loses anything to a change: each continues its session's last prompt, or an earlier one.")
         return
+    ceiling = asked.desk.query("hit_rate", asked.question)["ceiling"][0]
     rows = [
         {
             **row,
+            **{name: row[name] - ceiling for name in WITHOUT if row[name] is not None and ceiling is not None},
             "name": KINDS.get(row["kind"], row["kind"]),
             "few": "*" if row["sessions"] < SMALL_SESSIONS else "",
             "part": row["role"].replace("_", " "),
@@ -110,9 +122,7 @@ def divergences(asked: Asked) -> None:
             Column("message", "Message", formats.count, "Which message part it is in (median), the first being 1."),
             Column("start_token_p50", "At token", formats.count, "Where the prompts part (median)."),
             Column("same_place_requests", "At the same place", formats.count, "Requests at the commonest place."),
-            Column("what_if_removed", "If removed", exact_rate),
-            Column("what_if_constant", "If constant", exact_rate),
-            Column("what_if_moved_to_end", "If at the end", exact_rate),
+            *(Column(name, title, _brings, BRINGS) for name, title in WITHOUT.items()),
         ], "Divergences",
     )  # fmt: skip
     if any(row["sessions"] < SMALL_SESSIONS for row in found):
@@ -123,6 +133,10 @@ def divergences(asked: Asked) -> None:
     )
     source = asked.source("", "misses", "--show", "divergences", "--json", means=means, computed="divergences")
     figures.downloads("divergences", pl.DataFrame(found, infer_schema_length=None), source)
+
+
+def _brings(difference: float) -> str:
+    return "nothing" if abs(difference) < LEAST_POINTS else formats.points(difference)
 
 
 def _message(row: dict[str, Any]) -> int | None:

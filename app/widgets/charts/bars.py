@@ -9,7 +9,6 @@ import polars as pl
 
 from app.widgets import formats
 from app.widgets.charts.scales import (
-    CHOSEN,
     HEIGHT,
     NEUTRAL,
     PAIR,
@@ -65,35 +64,35 @@ def _upright(frame: pl.DataFrame, x: alt.X, y: alt.Y, colour: alt.Color, tips: T
     return bars.encode(x=x, y=y, color=colour, order=order, tooltip=tooltip).properties(height=HEIGHT)
 
 
-def ceiling_bars(frame: pl.DataFrame) -> Any:
-    """By group: the ceiling as a bar, the reported rate as a tick. Columns: group, ceiling, reported, requests."""
+def missed_bars(frame: pl.DataFrame) -> Any:
+    """By group: tokens that no cache could have hit, with the ceiling beside them.
+
+    Columns: group, missed_tokens, ceiling, reported, requests, input_tokens.
+    """
+    said = [f"{formats.tokens(missed)} · ceiling {formats.rate(rate)}" for missed, rate in
+            frame.select("missed_tokens", "ceiling").iter_rows()]  # fmt: skip
     rows, tooltip = tipped(
-        frame,
+        frame.with_columns(said=pl.Series(said, dtype=pl.String)),
         {
-            "Group": ("group", None),
-            "Ceiling": ("ceiling", formats.rate),
-            "Reported": ("reported", formats.rate),
-            "Requests": ("requests", formats.count),
-            "Input tokens": ("input_tokens", formats.tokens),
+            "Group": ("group", None), "Not reusable": ("missed_tokens", formats.tokens),
+            "Ceiling": ("ceiling", formats.rate), "Reported": ("reported", formats.rate),
+            "Requests": ("requests", formats.count), "Input tokens": ("input_tokens", formats.tokens),
         },
-    )
+    )  # fmt: skip
     groups = groups_of(frame)
+    most = max((value for value in frame["missed_tokens"].to_list() if value is not None), default=0)
+    x = alt.X(
+        "missed_tokens:Q", title="Prompt tokens", axis=alt.Axis(labelExpr=formats.VEGA_TOKENS),
+        scale=alt.Scale(domain=[0, max(1, 1.35 * most)], nice=False),  # room for the text
+    )  # fmt: skip
     base = alt.Chart(rows).encode(
-        y=alt.Y("group:N", title=None, sort=groups, axis=alt.Axis(labelLimit=180)), tooltip=tooltip
+        x=x, y=alt.Y("group:N", title=None, sort=groups, axis=alt.Axis(labelLimit=180)), tooltip=tooltip
     )
     bars = base.mark_bar(height={"band": 0.62}, cornerRadiusEnd=3).encode(
-        x=alt.X("ceiling:Q", scale=RATE_SCALE, axis=rate_axis("Share of prompt tokens")),
-        color=alt.Color("group:N", scale=palette(groups), legend=None),
+        color=alt.Color("group:N", scale=palette(groups), legend=None)
     )
-    inside = base.transform_filter("datum.ceiling >= 0.2").mark_text(
-        align="right", dx=-6, color="white", fontWeight=600
-    )
-    beside = base.transform_filter("datum.ceiling < 0.2").mark_text(align="left", dx=8, color=NEUTRAL, fontWeight=600)
-    layers = [bars, *(text.encode(x="ceiling:Q", text="ceiling_text:N") for text in (inside, beside))]
-    if frame["reported"].null_count() < frame.height:
-        ticks = base.mark_tick(color=CHOSEN, thickness=3, height={"band": 0.9})
-        layers.append(ticks.encode(x=alt.X("reported:Q", scale=RATE_SCALE)))
-    return alt.layer(*layers).properties(height=40 * len(groups) + 60)
+    beside = base.mark_text(align="left", dx=8, color=NEUTRAL, fontWeight=600).encode(text="said:N")
+    return alt.layer(bars, beside).properties(height=40 * len(groups) + 60)
 
 
 def turn_bars(frame: pl.DataFrame) -> Any:

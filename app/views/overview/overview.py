@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from app.views.overview import types
 from app.visit import findings, guard, question
 from app.visit.link import link
 from app.widgets import figures, formats
@@ -14,14 +15,6 @@ from app.widgets.table import columns_of, table
 
 LEAD = "What these requests ask of a serving system, and how much of it a KV cache could reuse."
 MOST_TURNS = 300  # by up to six trajectory types a chart stays below its row limit
-
-TYPES = {
-    "single": "one request",
-    "append": "every prompt extends the one before: the friendliest to a cache",
-    "branched": "a prompt went back and continued elsewhere (fork, rewind), or shares nothing with what came before",
-    "compacted": "the history was replaced by something shorter",
-    "edited": "history was rewritten after the fact, or the system prompt changed: the most hostile to a cache",
-}
 
 
 def _report(asked: question.Asked) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -69,7 +62,7 @@ def _headline(rates: dict[str, Any], workload: dict[str, Any], overlap: dict[str
             "Gap to the ceiling",
             formats.points(rates["gap"]),
             figures.definition("hit_rate", "Gap"),
-            "needs a reported rate" if rates["gap"] is None else "ceiling − reported",
+            "needs a reported rate" if rates["gap"] is None else _both_sides(asked),
         )
     with first[3]:
         figures.metric(
@@ -119,6 +112,21 @@ def _headline(rates: dict[str, Any], workload: dict[str, Any], overlap: dict[str
         )
 
 
+def _both_sides(asked: question.Asked) -> str:
+    """What the gap is made of: tokens that were lost, less those that were read above what is known to be shared."""
+    from analysis.findings.kept import findings_of
+
+    found = asked.desk.answer(
+        f"findings {asked.question!r} None",
+        lambda: findings_of(asked.desk.warehouse, asked.question, asked.desk.answer),
+    )
+    figures_of = next((finding.figures for finding in found if finding.kind == "reported"), None)
+    if figures_of is None or "above" not in figures_of:
+        return "ceiling − reported"
+    lost, above = (formats.rate(figures_of[name].value) for name in ("lost", "above"))
+    return f"{lost} lost, less {above} read beyond what the trace shares"
+
+
 def _trust(asked: question.Asked, rates: dict[str, Any]) -> None:
     """What is estimated, inferred or unknown, and what it touches."""
     dataset = asked.desk.warehouse.dataset
@@ -159,50 +167,6 @@ def _trust(asked: question.Asked, rates: dict[str, Any]) -> None:
             label=f"{formats.count(rejects)} records were not used: see why",
             icon=":material/report:",
         )
-
-
-def _by_type(asked: question.Asked) -> None:
-    import polars as pl
-
-    from app.widgets.charts import bars
-
-    frame = asked.desk.query("by_axis", asked.question, axis="trajectory_type").with_columns(
-        missed_tokens=pl.col("prefix_tokens") - pl.col("ceiling_hit_tokens")
-    )
-    source = asked.source(
-        "by_axis", "report", "--by", "trajectory_type", "--json", computed="ceiling", values={"axis": "trajectory_type"}
-    )
-    if frame["ceiling"].null_count() < frame.height:
-        best = frame.drop_nulls("ceiling").sort("ceiling")
-        words = ", ".join(f"{r['group']} {formats.rate(r['ceiling'])}" for r in best.iter_rows(named=True))
-        figures.figure(
-            "by-type",
-            "Ceiling by trajectory type",
-            bars.ceiling_bars(frame),
-            frame,
-            f"Ceiling by trajectory type: {words}",
-            source,
-            "The most cache-hostile thing that happened in a session names its type."
-            + (" The pink tick is the reported rate." if frame["reported"].null_count() < frame.height else ""),
-        )
-    else:
-        st.subheader("By trajectory type")
-    table(
-        frame,
-        columns_of(
-            "group", "requests", "sessions", "turns_mean", "input_tokens", "input_output_ratio", "missed_tokens",
-            "ceiling", "reported", first="Trajectory type",
-        ),
-        "Main figures by trajectory type",
-    )  # fmt: skip
-    if frame["ceiling"].null_count() == frame.height:
-        figures.downloads(
-            "by-type",
-            frame,
-            source,
-        )
-    with st.popover("What the types mean", type="tertiary", icon=":material/help:"):
-        st.markdown("\n".join(f"- **{name}**: {meaning}" for name, meaning in TYPES.items()))
 
 
 def _turns(asked: question.Asked) -> None:
@@ -284,7 +248,7 @@ with guard.page(LEAD):
     headline = st.container()
     trust = st.container()
     with guard.guarded():
-        _by_type(asked)
+        types.by_type(asked)
     with headline, guard.guarded():  # after the first chart: distinct tokens need a pass over the tree
         _headline(rates, workload, _overlap(asked))
     with trust:
