@@ -27,6 +27,7 @@ PAGES = {
     ],
     "Hand on": [
         st.Page("views/export.py", title="Export", icon=":material/output:", url_path="export"),
+        st.Page("views/sql/sql.py", title="SQL", icon=":material/terminal:", url_path="sql"),
     ],
 }
 FORMER = {"replica": "hardware", "replicas": "routing"}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import polars as pl
@@ -83,12 +84,23 @@ def select(cursor: duckdb.DuckDBPyConnection, sql: str, params: Mapping[str, Any
         raise BadQuestion(_reason(error)) from None
 
 
-def select_text(cursor: duckdb.DuckDBPyConnection, text: str) -> pl.DataFrame:
+class Limits(NamedTuple):
+    """What a user's SELECT may take: rows, and seconds until it is stopped (None: as long as it takes)."""
+
+    rows: int = MOST_ROWS
+    seconds: float | None = None
+
+
+def select_text(cursor: duckdb.DuckDBPyConnection, text: str, limits: Limits) -> pl.DataFrame:
     """Run one SELECT that a user wrote. Types that polars lacks (intervals, unions, …) come back as text.
 
     Raises:
-        BadQuestion: it is not one SELECT, DuckDB cannot run it, or it gives more than `MOST_ROWS` rows.
+        BadQuestion: it is not one SELECT, DuckDB cannot run it, or it is beyond the limits.
     """
+    timer = None if limits.seconds is None else threading.Timer(limits.seconds, cursor.interrupt)
+    if timer is not None:
+        timer.daemon = True
+        timer.start()
     try:
         text.encode()  # raises for half a surrogate pair
         statements = duckdb.extract_statements(text)
@@ -102,11 +114,16 @@ def select_text(cursor: duckdb.DuckDBPyConnection, text: str) -> pl.DataFrame:
                     for place, (name, kind) in enumerate(zip(relation.columns, relation.types, strict=True), 1)
                 )
             )
-        frame: pl.DataFrame = relation.limit(MOST_ROWS + 1).pl()
+        frame: pl.DataFrame = relation.limit(limits.rows + 1).pl()
+    except duckdb.InterruptException:
+        raise BadQuestion(f"stopped after {limits.seconds:g} s: ask for less, or use the command line", "sql") from None
     except (duckdb.Error, UnicodeError, pl.exceptions.PolarsError) as error:
         raise BadQuestion(_reason(error), "sql") from None
-    if frame.height > MOST_ROWS:
-        raise BadQuestion(f"the answer has more than {MOST_ROWS:,} rows: add a LIMIT", "sql")
+    finally:
+        if timer is not None:
+            timer.cancel()
+    if frame.height > limits.rows:
+        raise BadQuestion(f"the answer has more than {limits.rows:,} rows: add a LIMIT", "sql")
     return frame
 
 

@@ -24,6 +24,7 @@ from traces.schema import TABLES
 if TYPE_CHECKING:
     import duckdb
 
+    from analysis.store.connection import Limits
     from analysis.store.facts import Arrived, Loaded
 
 
@@ -63,8 +64,6 @@ class Warehouse:
         if self._spill is not None:
             self._spill.cleanup()
 
-    # arrays ----------------------------------------------------------------------------------------------------
-
     def loaded(self) -> Loaded:
         """The dataset as arrays, read once."""
         if self._loaded is None:
@@ -93,8 +92,6 @@ class Warehouse:
             )
         return self._kinds
 
-    # questions -------------------------------------------------------------------------------------------------
-
     def native_blocks(self) -> list[int]:
         """Native block sizes of the dataset's sources (1 for text)."""
         if self._blocks is None:
@@ -105,16 +102,15 @@ class Warehouse:
         """Compute the facts and runs that the question reads, or find them in the dataset's cache.
 
         Raises:
-            BadQuestion: a block size, arrival model or window that does not fit this dataset.
+            BadQuestion: what does not fit this dataset.
         """
         block = block_choice(question.block_size, self.native_blocks())
         parse_window(question.window)
         for axis, _ in question.where:
             check_axis(axis)
         model = _model(question.arrivals)
-        key = (block, model)
         with self._lock:
-            found = self._prepared.get(key)
+            found = self._prepared.get(key := (block, model))
             # never computed, or evicted from the cache
             if found is None or not (found.facts.is_file() and found.runs.is_file()):
                 found = self._prepared[key] = self._compute(block, model, question)
@@ -192,22 +188,26 @@ class Warehouse:
         """`select` of an answer that is kept in the dataset's cache."""
         return self._answer(self.prepare(question), sql, {}, ())
 
-    def sql(self, text: str, question: Question) -> pl.DataFrame:
+    def sql(self, text: str, question: Question, limits: Limits | None = None) -> pl.DataFrame:
         """Run one SELECT that a user wrote, over the dataset's tables, the views and the queries.
 
         Raises:
-            BadQuestion: it is not one SELECT, or DuckDB cannot run it.
+            BadQuestion: no SELECT, not understood, or beyond the limits.
         """
-        return self._run(self.prepare(question), text, None)
+        return self._run(self.prepare(question), text, None, limits)
 
-    def _run(self, prepared: Prepared, sql: str, params: dict[str, Any] | None) -> pl.DataFrame:
+    def _run(
+        self, prepared: Prepared, sql: str, params: dict[str, Any] | None, limits: Limits | None = None
+    ) -> pl.DataFrame:
         from analysis.store import connection
 
         cursor = self._connection(prepared, sql).cursor()
         try:
             for name, value in self._variables(prepared, sql).items():
                 cursor.execute(f"SET VARIABLE {name} = $value", {"value": value})
-            return connection.select_text(cursor, sql) if params is None else connection.select(cursor, sql, params)
+            if params is None:
+                return connection.select_text(cursor, sql, limits or connection.Limits())
+            return connection.select(cursor, sql, params)
         finally:
             cursor.close()
 

@@ -26,3 +26,8 @@ BLOCK_HELP = (
     "The defaults are 16 in vLLM and 1 in SGLang."
 )
 WINDOW_HELP = "Which requests count, by arrival. Earlier requests still warm the cache."
+FIRST_SQL = (
+    "SELECT model, count(*) AS requests, sum(input_tokens) AS input_tokens, sum(hit_tokens) AS hit_tokens\n"
+    "FROM selected GROUP BY model ORDER BY requests DESC"
+)
+"""What the page SQL asks first."""

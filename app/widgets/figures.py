@@ -113,6 +113,11 @@ def files(key: str, frame: Made, dataset: str, chart: Any = None) -> None:
         _button(f"{name}.png", "PNG", lambda: _png(chart), "image/png", key)
 
 
+def safe(frame: pl.DataFrame) -> pl.DataFrame:
+    """A frame whose texts can be shown, and taken as CSV by the browser's own button."""
+    return spreadsheet_safe(frame)
+
+
 def _button(file: str, label: str, make: Any, mime: str, key: str) -> None:
     st.download_button(
         label, data=make, file_name=file, mime=mime, on_click="ignore", key=f"{key}-{label}", type="tertiary",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from app.visit.link.setting import Setting
-from app.visit.settings import FILTERS, WINDOWS
+from app.visit.settings import FILTERS, FIRST_SQL, WINDOWS
 
 AXES = ("all", "trajectory_type", "role", "model", "agent")
 WHY_AXES = (
@@ -193,6 +193,7 @@ _ALL = (
     _number("luck-s", "routing", int, 1, 200),
     _number("luck-low", "routing", int, 0, 1000, 1),
     _number("luck-high", "routing", int, 1, 2000),
+    Setting("sql", "sql", str, FIRST_SQL),
     Setting("to", "export", str, None, _targets),
     _number("export-sessions", "export", int, 1, None, None, True),
     _number("export-cap", "export", int, 1, None, None, True),

@@ -19,6 +19,7 @@ from app.widgets.charts.scales import (
     RATE_SCALE,
     groups_of,
     legend_of,
+    limited,
     palette,
     rate_axis,
     tipped,
@@ -167,3 +168,17 @@ def at_once_lines(rows: pl.DataFrame, ceiling: float, knee: int | None) -> Any:
         text = mark.mark_text(align="left", baseline="bottom", dx=6, color=CHOSEN, fontWeight=600)
         layers.append(text.encode(y=alt.datum(0.03, scale=RATE_SCALE), text="text:N"))
     return alt.layer(*layers).properties(height=HEIGHT)
+
+
+def plain_chart(frame: pl.DataFrame, x: str, y: str) -> Any:
+    """A user's own rows: a line where `x` is a number or a time, else bars, in the order of the rows."""
+    rows = limited(frame.select(x=pl.col(x), y=pl.col(y)))
+    upright = alt.Y("y:Q", title=y)
+    if rows["x"].dtype.is_numeric() or rows["x"].dtype.is_temporal():
+        kind = "T" if rows["x"].dtype.is_temporal() else "Q"
+        along = alt.X(f"x:{kind}", title=x)
+        return alt.Chart(rows).mark_line(point=True, color=ALL).encode(x=along, y=upright).properties(height=HEIGHT)
+    along = alt.X("x:N", title=x, sort=None, axis=alt.Axis(labelLimit=160))
+    return alt.Chart(rows.with_columns(pl.col("x").cast(pl.String))).mark_bar(color=ALL).encode(
+        x=along, y=upright
+    ).properties(height=HEIGHT)  # fmt: skip
