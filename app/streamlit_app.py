@@ -24,6 +24,7 @@ PAGES = {
     "What-if": [
         st.Page("views/replica/replica.py", title="Hardware", icon=":material/dns:", url_path="hardware"),
         st.Page("views/fleet/replicas.py", title="Routing", icon=":material/hub:", url_path="routing"),
+        st.Page("views/compare/compare.py", title="Compare", icon=":material/compare_arrows:", url_path="compare"),
     ],
     "Hand on": [
         st.Page("views/export.py", title="Export", icon=":material/output:", url_path="export"),

@@ -68,12 +68,16 @@ def _presence() -> _Presence:
     return _Presence()
 
 
+NAMING = ("dataset", "a", "b")
+"""Settings that name a dataset."""
+
+
 def opened() -> dict[str, Known]:
-    """The datasets that this visitor has opened, by their value in the link, which may name one more."""
+    """The datasets that this visitor has opened, by their value in the link, which may name more."""
     found = _opened()
-    asked = link.value("dataset")
-    if asked is not None and asked not in found and (named := resolve(asked)) is not None:
-        found[asked] = named
+    for asked in map(link.value, NAMING):
+        if asked is not None and asked not in found and (named := resolve(asked)) is not None:
+            found[asked] = named
     known = {}
     for value, what in list(found.items()):
         if isinstance(what, Known):
@@ -166,11 +170,16 @@ def picked() -> Known | None:
     _missing(found)
     if not found:
         return None
-    names = {value: f"{known.name} ({n})" if n > 1 else known.name for value, known, n in _numbered(found)}
+    names = names_of(found)
     value: str = st.sidebar.selectbox(
         "Dataset", **link.at("dataset", list(found), next(reversed(found))), format_func=lambda v: names.get(v, v)
     )
     return found[value]
+
+
+def names_of(found: dict[str, Known]) -> dict[str, str]:
+    """What each dataset is called, by its value in the link; no two alike."""
+    return {value: f"{known.name} ({n})" if n > 1 else known.name for value, known, n in _numbered(found)}
 
 
 def _missing(found: dict[str, Known]) -> None:

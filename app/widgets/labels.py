@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 
@@ -52,5 +53,6 @@ def label(name: str) -> Label:
     """The label of a figure; for one that is not in the table, its name and the unit that its ending says."""
     if name in LABELS:
         return LABELS[name]
-    unit = next((unit for ending, unit in _UNITS.items() if name.endswith(ending)), "number")
+    measured = re.sub(r"_(mean|p\d+|max|sd)$", "", name)
+    unit = next((unit for ending, unit in _UNITS.items() if measured.endswith(ending)), "number")
     return Label(name.replace("_", " ").capitalize(), unit)

@@ -193,6 +193,8 @@ _ALL = (
     _number("luck-s", "routing", int, 1, 200),
     _number("luck-low", "routing", int, 0, 1000, 1),
     _number("luck-high", "routing", int, 1, 2000),
+    Setting("a", "compare", str),
+    Setting("b", "compare", str),
     Setting("sql", "sql", str, FIRST_SQL),
     Setting("to", "export", str, None, _targets),
     _number("export-sessions", "export", int, 1, None, None, True),

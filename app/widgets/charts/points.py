@@ -182,3 +182,20 @@ def plain_chart(frame: pl.DataFrame, x: str, y: str) -> Any:
     return alt.Chart(rows.with_columns(pl.col("x").cast(pl.String))).mark_bar(color=ALL).encode(
         x=along, y=upright
     ).properties(height=HEIGHT)  # fmt: skip
+
+
+def forest(rows: pl.DataFrame) -> Any:
+    """Relative differences with their intervals, and the line of no difference. Columns: metric, change, low, high."""
+    frame, tooltip = tipped(
+        rows, {"Figure": ("metric", None), "Difference": ("change", formats.rate), "From": ("low", formats.rate),
+               "To": ("high", formats.rate)},
+    )  # fmt: skip
+    axis = alt.Axis(title="Difference, relative to A", labelExpr=formats.VEGA_RATE)
+    y = alt.Y("metric:N", sort=None, title=None, axis=alt.Axis(labelLimit=220))
+    base = alt.Chart(frame).encode(y=y, tooltip=tooltip)
+    none = alt.Chart(pl.DataFrame({"change": [0.0]})).mark_rule(color=NEUTRAL, strokeDash=[6, 4]).encode(x="change:Q")
+    scale = alt.Scale(domain=[-1, 2], clamp=True, nice=False)  # what lies beyond ends at the edge
+    whisker = base.mark_rule(color=ALL, strokeWidth=2).encode(x=alt.X("low:Q", axis=axis, scale=scale), x2="high:Q")
+    place = alt.X("change:Q", axis=axis, scale=scale)
+    point = base.mark_point(filled=True, size=80, color=ALL, opacity=1).encode(x=place)
+    return alt.layer(none, whisker, point).properties(height=28 * rows.height + 60)
