@@ -203,3 +203,10 @@ def test_query_prints_values_of_every_type(dataset: Path) -> None:
     row = {"d": 1.5, "h": 2, "b": "6162", "z": None, "i": None, "t": "2026-01-02", "l": [1]}
     assert as_json("query", dataset, "--sql", sql)["rows"] == [row]
     assert "2026-01-02" in run("query", dataset, "--sql", sql).stdout
+
+
+def test_several_sizes_of_a_replica_are_the_same_as_each_alone() -> None:
+    line = ["kv-budget", "--model", "llama-3.1-70b", "--gpu", "h200", "--json", "--tp"]
+    rows = json.loads(CliRunner().invoke(group, [*line, "2,4"]).stdout)["rows"]
+    alone = [json.loads(CliRunner().invoke(group, [*line, tp]).stdout) for tp in "24"]
+    assert rows == [{"tp": tp, **out} for tp, out in zip((2, 4), alone, strict=True)]

@@ -9,8 +9,8 @@ import click
 from app.commands.shell.command import BadData, command
 from app.commands.shell.options import arrivals_option, block_size_option, json_option, opened
 from app.commands.shell.rules import alone, excludes, needs
-from app.commands.shell.terminal import emit_json, say
-from app.commands.shell.types import Size
+from app.commands.shell.terminal import emit_json, emit_rows, say
+from app.commands.shell.types import Numbers, Size
 
 
 def _print_catalogue(as_json: bool) -> None:
@@ -49,7 +49,10 @@ RULES = (
 @command("kv-budget", *RULES)
 @click.option("--model", help="A name of --list, or the path of a Hugging Face config.json.")
 @click.option("--gpu", help="A name of --list.")
-@click.option("--tp", type=int, default=1, show_default=True, help="GPUs of the replica that share the weights.")
+@click.option(
+    "--tp", type=Numbers(), default="1", show_default=True,
+    help="GPUs of the replica that share the weights; several, as in 1,2,4,8, are a row each.",
+)  # fmt: skip
 @click.option(
     "--dp", type=int, default=1, show_default=True, help="DP-attention groups inside the replica (divides --tp)."
 )
@@ -73,7 +76,7 @@ RULES = (
 def kv_budget_command(
     model: str | None,
     gpu: str | None,
-    tp: int,
+    tp: list[int],
     dp: int,
     dcp: int,
     kv_dtype: str,
@@ -95,6 +98,7 @@ def kv_budget_command(
     Examples:
       tracetower kv-budget --list
       tracetower kv-budget --model kimi-k2.6 --gpu b200 --tp 8 --kv-dtype fp8 --engine vllm
+      tracetower kv-budget --model kimi-k2.6 --gpu b200 --tp 4,8,16
       tracetower kv-budget --model ./config.json --gpu h200 --tp 8 --dataset mine
     """
     if list_all:
@@ -108,31 +112,51 @@ def kv_budget_command(
     from analysis.replica.models.kv_layout import Sharding
 
     try:
-        budget = kv_budget(
-            Replica(
-                model=load_model(model),
-                gpu=load_gpu(gpu),
-                shards=Sharding(tp, dp, dcp),
-                kv_dtype=kv_dtype,
-                engine=engine,
-                gpu_bytes=gpu_bytes,
-                weights_bytes=weights_bytes,
-                weights_scheme=weights_scheme,
-                utilization=utilization,
-                reserve_bytes=reserve_bytes,
-            )
-        )
+        given = dict(
+            model=load_model(model), gpu=load_gpu(gpu), kv_dtype=kv_dtype, engine=engine, gpu_bytes=gpu_bytes,
+            weights_bytes=weights_bytes, weights_scheme=weights_scheme, utilization=utilization,
+            reserve_bytes=reserve_bytes,
+        )  # fmt: skip
+        budgets = [kv_budget(Replica(**given, shards=Sharding(n, dp, dcp))) for n in dict.fromkeys(tp)]  # type: ignore[arg-type]
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    out = budget_json(budget)
-    out["dataset"] = None
-    if dataset:
-        states = _states(budget, dataset, block_size, arrivals)
-        out["dataset"] = {**_dataset(budget, dataset, block_size, arrivals), "state_hit_rates": states}
-    if as_json:
-        emit_json(out)
+    found = [_answer(budget, budget_json(budget), dataset, block_size, arrivals) for budget in budgets]
+    if len(found) > 1:
+        _print_rows(found, as_json)
+    elif as_json:
+        emit_json(found[0])
     else:
-        _print_budget(out)
+        _print_budget(found[0])
+
+
+def _answer(
+    budget: Any, out: dict[str, Any], dataset: str | None, block_size: int | None, arrivals: str
+) -> dict[str, Any]:
+    """The budget, and the dataset beside it."""
+    if not dataset:
+        return {**out, "dataset": None}
+    states = _states(budget, dataset, block_size, arrivals)
+    return {**out, "dataset": {**_dataset(budget, dataset, block_size, arrivals), "state_hit_rates": states}}
+
+
+def _print_rows(found: list[dict[str, Any]], as_json: bool) -> None:
+    """Several budgets: a row for each number of GPUs."""
+    rows = [{"tp": out["definition"]["tp"], **out} for out in found]
+    if as_json:
+        emit_json({"rows": rows})
+        return
+    emit_rows(
+        [
+            {
+                "tp": row["tp"], "fits": "yes" if row["fits"] else "no", "replica_tokens": row["replica_tokens"],
+                "tokens_per_gpu": row["replica_tokens"] / row["tp"],
+                "bytes_per_token_per_gpu": row["bytes_per_token_per_gpu"],
+                "sessions_at_100000": row["sessions_at"].get("100000"),
+                "hit_rate_at_capacity": (row["dataset"] or {}).get("hit_rate_at_capacity"),
+            }
+            for row in rows
+        ]
+    )  # fmt: skip
 
 
 def _dataset(budget: Any, path: str, block_size: int | None, arrivals: str) -> dict[str, object]:
