@@ -17,9 +17,22 @@ _METRIC = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BINARY = ((1 << 50, "PiB"), (1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
+_TIMES = (
+    (0.000_95, 1e-6, 0, "µs"), (0.9995, 1e-3, 0, "ms"), (9.95, 1.0, 1, "s"), (119.5, 1.0, 0, "s"),
+    (7170.0, 60.0, 0, "min"), (172_800.0, 3600.0, 1, "h"),
+)  # fmt: skip
+"""Durations below the first number are written in units of the second, with so many decimals."""
+
+
 def known(value: Number) -> bool:
     """Whether there is a number to show."""
     return value is not None and math.isfinite(value)
+
+
+def fixed(value: float, digits: int = 0) -> str:
+    """A number with `digits` decimals, a true minus sign, thousands in groups; what rounds to zero has no sign."""
+    text = f"{abs(value):,.{digits}f}".replace(",", "\u202f")
+    return f"−{text}" if value < 0 and text.strip("0.") else text
 
 
 def tokens(value: Number) -> str:
@@ -29,14 +42,14 @@ def tokens(value: Number) -> str:
     for size, unit in _METRIC:
         if abs(value) >= size * 0.9995:
             return f"{_three(value / size)}{SPACE}{unit}"
-    return _three(value) if value % 1 else f"{value:.0f}"
+    return _three(value) if value % 1 else fixed(value)
 
 
 def count(value: Number) -> str:
     """All digits, in groups: 48 210."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
-    return f"{value:,.0f}".replace(",", "\u202f")
+    return fixed(value)
 
 
 def rate(value: Number, digits: int = 1) -> str:
@@ -47,22 +60,22 @@ def rate(value: Number, digits: int = 1) -> str:
     if (float(text) == 100 and value < 1) or (float(text) == 0 and value > 0):
         smallest = 10.0**-digits
         return f"> {100 - smallest:.{digits}f}{SPACE}%" if value > 0.5 else f"< {smallest:.{digits}f}{SPACE}%"
-    return f"{text}{SPACE}%"
+    return f"{fixed(100 * value, digits)}{SPACE}%"
 
 
 def points(value: Number) -> str:
     """A difference of two rates in percentage points, with its sign: +1.2 points."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
-    text = f"{100 * value:+.1f}".replace("-", "−")
-    return f"{'0.0' if float(text.replace('−', '-')) == 0 else text}{SPACE}points"
+    text = fixed(100 * value, 1)
+    return f"{'+' if value > 0 and text != '0.0' else ''}{text}{SPACE}points"
 
 
 def ratio(value: Number) -> str:
     """Input to output: 231 : 1, 3.4 : 1."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
-    return f"{value:.0f}{SPACE}:{SPACE}1" if value >= 9.95 else f"{value:.1f}{SPACE}:{SPACE}1"
+    return f"{fixed(value, 0 if value >= 9.95 else 1)}{SPACE}:{SPACE}1"
 
 
 def factor(value: Number) -> str:
@@ -72,27 +85,17 @@ def factor(value: Number) -> str:
 
 def plain(value: Number, digits: int = 1) -> str:
     """A number with `digits` decimals, or the dash."""
-    return f"{value:.{digits}f}" if value is not None and math.isfinite(value) else UNKNOWN
+    return fixed(value, digits) if value is not None and math.isfinite(value) else UNKNOWN
 
 
 def seconds(value: Number) -> str:
     """A duration by its size: 420 ms, 3.1 s, 12 min, 5.0 h, 3.2 d."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
-    size = abs(value)
-    if size == 0:
+    if value == 0:
         return f"0{SPACE}s"
-    if size < 0.9995:
-        return f"{value * 1000:.0f}{SPACE}ms"
-    if size < 9.95:
-        return f"{value:.1f}{SPACE}s"
-    if size < 119.5:
-        return f"{value:.0f}{SPACE}s"
-    if size < 7170:
-        return f"{value / 60:.0f}{SPACE}min"
-    if size < 172_800:
-        return f"{value / 3600:.1f}{SPACE}h"
-    return f"{value / 86_400:.1f}{SPACE}d"
+    divisor, digits, unit = next((row[1:] for row in _TIMES if abs(value) < row[0]), (86_400.0, 1, "d"))
+    return f"{fixed(value / divisor, digits)}{SPACE}{unit}"
 
 
 def usd(value: Number) -> str:
@@ -119,18 +122,16 @@ def size(value: Number) -> str:
     for unit_bytes, unit in _BINARY:
         if abs(value) >= unit_bytes:
             return f"{_three(value / unit_bytes)}{SPACE}{unit}"
-    return f"{value:.0f}{SPACE}B"
+    return f"{fixed(value)}{SPACE}B"
 
 
 def nines(value: Number) -> str:
     """−log10(1 − rate): 1.17 nines."""
-    return f"{value:.2f}{SPACE}nines" if value is not None and math.isfinite(value) else UNKNOWN
+    return f"{fixed(value, 2)}{SPACE}nines" if value is not None and math.isfinite(value) else UNKNOWN
 
 
 def _three(value: float) -> str:
-    if abs(value) >= 99.95:
-        return f"{value:.0f}"
-    return f"{value:.1f}" if abs(value) >= 9.995 else f"{value:.2f}"
+    return fixed(value, 0 if abs(value) >= 99.95 else 1 if abs(value) >= 9.995 else 2)
 
 
 WRITTEN: dict[str, Callable[[Any], str]] = {
@@ -155,13 +156,16 @@ def figure(name: str, value: Any) -> str:
 
 # Vega writes the axes; these say the same as the functions above.
 VEGA_RATE = "format(datum.value * 100, '.0f') + ' %'"
-VEGA_TOKENS = "replace(format(datum.value, '.3~s'), /([kMGT])$/, ' $1')"
-VEGA_SECONDS = (
-    "datum.value < 1 ? format(datum.value * 1000, '.0f') + ' ms'"
-    " : datum.value < 120 ? format(datum.value, '.3~r') + ' s'"
-    " : datum.value < 7200 ? format(datum.value / 60, '.3~r') + ' min'"
-    " : datum.value < 172800 ? format(datum.value / 3600, '.3~r') + ' h' : format(datum.value / 86400, '.3~r') + ' d'"
+VEGA_TOKENS = (
+    "abs(datum.value) < 1 ? format(datum.value, '.3~r') : replace(format(datum.value, '.3~s'), /([kMGT])$/, ' $1')"
 )
+VEGA_SECONDS = "datum.value == 0 ? '0 s' : " + "".join(
+    [
+        *(f"abs(datum.value) < {below!r} ? format(datum.value / {by!r}, '.{digits}~f') + ' {unit}' : "
+          for below, by, digits, unit in _TIMES),
+        "format(datum.value / 86400, '.1~f') + ' d'",
+    ]
+)  # fmt: skip
 
 
 def vega_capacity(bytes_per_token: float | None) -> str:

@@ -182,7 +182,7 @@ def _bands(chosen: Chosen, load: Load) -> None:
             "tokens",
              "closed form; equals Mooncake FAST'25 fig. 14 (Llama-3-70B, 128k, 95 % cached: −92 %)"),
             ("time to first token = F / (GPUs × peak × MFU)",
-             f"peak {out['assumptions']['peak_flops_per_gpu'] / 1e12:,.0f}e12 FLOP/s "
+             f"peak {formats.count(out['assumptions']['peak_flops_per_gpu'] / 1e12)}e12 FLOP/s "
              f"{out['assumptions']['peak_flops_unit']}: "
              f"{gpu.source}"),
             ("step = (weights touched / GPUs + Σ KV bytes on the GPU) / (efficiency × bandwidth) + layers × overhead\n"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from app.visit.server import used_bytes
+from app.widgets import formats
 from traces.source.limits import UPLOAD_LIMITS
 
 COPY_BYTES = 1 << 20
@@ -94,7 +95,9 @@ def save(uploads: list[Any], folder: Path) -> list[str]:
         TooMuch: above the limits in files or bytes; nothing is left behind.
     """
     if len(uploads) > UPLOAD_LIMITS.entries:
-        raise TooMuch(f"{len(uploads):,} files were sent; at most {UPLOAD_LIMITS.entries:,} are taken")
+        raise TooMuch(
+            f"{formats.count(len(uploads))} files were sent; at most {formats.count(UPLOAD_LIMITS.entries)} are taken"
+        )
     target = folder / f"sent-{secrets.token_hex(8)}"
     target.mkdir(mode=0o700)
     written = 0
