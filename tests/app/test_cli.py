@@ -210,3 +210,8 @@ def test_several_sizes_of_a_replica_are_the_same_as_each_alone() -> None:
     rows = json.loads(CliRunner().invoke(group, [*line, "2,4"]).stdout)["rows"]
     alone = [json.loads(CliRunner().invoke(group, [*line, tp]).stdout) for tp in "24"]
     assert rows == [{"tp": tp, **out} for tp, out in zip((2, 4), alone, strict=True)]
+
+
+def test_a_range_without_a_number_is_refused() -> None:
+    words = ("kv-budget", "--model", "llama-3.1-70b", "--gpu", "h200", "--tp")
+    assert "no list of whole numbers" in run(*words, "8..1", ok=2).output

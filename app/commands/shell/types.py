@@ -58,6 +58,8 @@ class Numbers(click.ParamType[list[int]]):
                 if len(found) > MOST_NUMBERS:
                     self.fail(f"at most {MOST_NUMBERS:,} numbers", param, ctx)
         except (ValueError, OverflowError):
+            found = []
+        if not found:
             self.fail(f"{value!r} is no list of whole numbers: write 1..32 or 1,2,4,8", param, ctx)
         return found
 
