@@ -63,8 +63,12 @@ def heavy_paths(parent: NDArray[Any], start: NDArray[Any]) -> HeavyPaths:
 
 
 @njit(cache=True)
-def _top_down(parent: Any) -> Any:
-    """Nodes breadth first from the root, and how many were reached; children are listed by a counting sort."""
+def children(parent: Any) -> Any:
+    """The children of every node, by a counting sort on the parent: those of node v are child[first[v] : first[v + 1]].
+
+    Returns:
+        int64[n + 1] first, int32[n − 1] child.
+    """
     n = len(parent)
     # Count each node's children; the running sum is where its children begin in `child`.
     first = np.zeros(n + 1, np.int64)
@@ -78,6 +82,14 @@ def _top_down(parent: Any) -> Any:
     for v in range(1, n):
         child[fill[parent[v]]] = v
         fill[parent[v]] += 1
+    return first, child
+
+
+@njit(cache=True)
+def _top_down(parent: Any) -> Any:
+    """Nodes breadth first from the root, and how many were reached."""
+    n = len(parent)
+    first, child = children(parent)
     # `order` is also the queue: order[at:reached] waits to be expanded. A node on a cycle is never reached.
     order = np.empty(n, np.int32)
     order[0] = 0

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from analysis.kernel.heavy_paths import children
 from traces.tree.compiled import njit
 
 FAR = 2**62
@@ -47,17 +48,7 @@ def _sum_up(parent: Any, start: Any, end: Any, leaf: Any, session: Any) -> Any:
         here[v] += 1
         low[v] = min(low[v], session[i])
         high[v] = max(high[v], session[i])
-    # The children of every node, by a counting sort on the parent.
-    first = np.zeros(n + 1, np.int64)
-    for v in range(1, n):
-        first[parent[v] + 1] += 1
-    for v in range(n):
-        first[v + 1] += first[v]
-    fill = first[:-1].copy()
-    child = np.empty(max(n - 1, 0), np.int32)
-    for v in range(1, n):
-        child[fill[parent[v]]] = v
-        fill[parent[v]] += 1
+    first, child = children(parent)
     # Breadth first from the root, then back: every node is summed after all nodes below it.
     order = np.empty(n, np.int32)
     order[0] = 0
