@@ -101,7 +101,7 @@ def downloads(key: str, frame: Made, source: Source, chart: Any = None) -> None:
 
 
 def files(key: str, frame: Made, dataset: str, chart: Any = None) -> None:
-    """The buttons for CSV, Parquet and, with a chart, PNG."""
+    """The buttons for CSV, Parquet and, with a chart, PNG and SVG."""
     name = f"{dataset.replace('/', '-').replace(' ', '-')}-{key}"
 
     def made() -> pl.DataFrame:
@@ -110,7 +110,8 @@ def files(key: str, frame: Made, dataset: str, chart: Any = None) -> None:
     _button(f"{name}.csv", "CSV", lambda: spreadsheet_safe(made()).write_csv(), "text/csv", key)
     _button(f"{name}.parquet", "Parquet", lambda: _parquet(made()), "application/vnd.apache.parquet", key)
     if chart is not None:
-        _button(f"{name}.png", "PNG", lambda: _png(chart), "image/png", key)
+        _button(f"{name}.png", "PNG", lambda: _picture(chart, "png"), "image/png", key)
+        _button(f"{name}.svg", "SVG", lambda: _picture(chart, "svg"), "image/svg+xml", key)
 
 
 def safe(frame: pl.DataFrame) -> pl.DataFrame:
@@ -131,10 +132,10 @@ def _parquet(frame: pl.DataFrame) -> bytes:
     return out.getvalue()
 
 
-def _png(chart: Any) -> bytes:
-    from app.widgets.charts.scales import png
+def _picture(chart: Any, form: str) -> bytes:
+    from app.widgets.charts.scales import picture
 
-    return png(chart)
+    return picture(chart, form)
 
 
 def _explained(source: Source) -> None:

@@ -79,3 +79,16 @@ def labels(expression: str, values: list[float]) -> list[str]:
 )
 def test_axes_say_the_same_as_the_text_beside_them(expression: str, values: list[float], expected: set[str]) -> None:
     assert set(labels(expression, values)) == expected
+
+
+def test_a_chart_is_saved_as_png_and_as_svg_with_its_texts() -> None:
+    import altair as alt
+    import polars as pl
+
+    from app.widgets.charts import scales
+
+    chart = alt.Chart(pl.DataFrame({"x": ["<b>one & two</b>"], "y": [3]})).mark_bar().encode(x="x:N", y="y:Q")
+    assert scales.picture(chart, "png").startswith(b"\x89PNG\r\n")
+    drawn = scales.picture(chart, "svg").decode()
+    assert drawn.startswith("<svg")
+    assert "<b>" not in drawn

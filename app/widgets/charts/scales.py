@@ -1,4 +1,4 @@
-"""What all charts share: colours, scales, axes, tooltips, the limit of rows, PNG.
+"""What all charts share: colours, scales, axes, tooltips, the limit of rows, pictures.
 
 Colour is the trajectory type everywhere, in one order. The palette keeps its steps apart under the common kinds of
 colour blindness and on light and dark ground.
@@ -52,10 +52,15 @@ def limited(frame: pl.DataFrame) -> pl.DataFrame:
     return frame
 
 
-def png(chart: Any) -> bytes:
-    """The chart as a PNG at 2 ×, always on white."""
+def picture(chart: Any, form: str) -> bytes:
+    """The chart as a PNG at 2 × or an SVG, always on white."""
+    drawn = chart.configure(background="white").properties(width=760)
+    if form == "svg":
+        text = io.StringIO()
+        drawn.save(text, format="svg")
+        return text.getvalue().encode()
     out = io.BytesIO()
-    chart.configure(background="white").properties(width=760).save(out, format="png", scale_factor=2)
+    drawn.save(out, format="png", scale_factor=2)
     return out.getvalue()
 
 
