@@ -24,11 +24,11 @@ PAGES = {
     "What-if": [
         st.Page("views/replica/replica.py", title="Hardware", icon=":material/dns:", url_path="hardware"),
         st.Page("views/fleet/replicas.py", title="Routing", icon=":material/hub:", url_path="routing"),
-        st.Page("views/compare/compare.py", title="Compare", icon=":material/compare_arrows:", url_path="compare"),
+        st.Page("views/compare.py", title="Compare", icon=":material/compare_arrows:", url_path="compare"),
     ],
     "Hand on": [
         st.Page("views/export.py", title="Export", icon=":material/output:", url_path="export"),
-        st.Page("views/sql/sql.py", title="SQL", icon=":material/terminal:", url_path="sql"),
+        st.Page("views/sql.py", title="SQL", icon=":material/terminal:", url_path="sql"),
     ],
 }
 FORMER = {"replica": "hardware", "replicas": "routing"}

@@ -115,9 +115,8 @@ def _losses(whole: dict[str, Any], source: Source, meanings: dict[str, str]) -> 
         figures.downloads(f"cost-{name}", pl.DataFrame(whole[name]), source)
     if whole["context_caps"]:
         st.subheader("If every prompt were cut off", anchor=False)
-        st.caption(
-            f"{meanings['context_caps'][0].upper()}{meanings['context_caps'][1:]}.".replace("ceiling_usd", "cost")
-        )
+        said = meanings["context_caps"].replace("ceiling_usd", "cost")
+        st.caption(f"{said[0].upper()}{said[1:]}.")
         table(
             whole["context_caps"],
             [Column("context_cap_tokens", "After", formats.tokens), Column("usd", "Cost at the ceiling", formats.usd)],

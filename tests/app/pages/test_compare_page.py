@@ -35,7 +35,7 @@ def page(root: Path, monkeypatch: pytest.MonkeyPatch, first: str, second: str = 
     at.run()
     if second:
         at.session_state["b"] = second
-    at.switch_page("views/compare/compare.py").run()
+    at.switch_page("views/compare.py").run()
     assert not at.exception
     assert not at.error
     return at

@@ -34,7 +34,7 @@ def page(dataset: Path, monkeypatch: pytest.MonkeyPatch, sql: str = "") -> AppTe
     monkeypatch.setenv("TRACETOWER_DATASET", str(dataset))
     at = AppTest.from_file(SCRIPT, default_timeout=300)
     at.run()
-    at.switch_page("views/sql/sql.py").run()
+    at.switch_page("views/sql.py").run()
     if sql:
         at.text_area(key="sql").set_value(sql)
         next(button for button in at.button if button.label == "Run").click().run()
